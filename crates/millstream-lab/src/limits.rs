@@ -69,6 +69,12 @@ pub(crate) const REPORT_LINES_MAX: usize = 20;
 /// Most blocks of an arm of which a report draws what the recorder wrote: more of these lines cannot be told apart.
 pub(crate) const REPORT_RECORDED_LINES_MAX: usize = 4;
 
+/// Most records, or sides of records, that are put beside each other.
+pub const LINEUP_SIDES_MAX: usize = 16;
+
+/// Most statements of an arm whose times are drawn beside those of other records.
+pub(crate) const LINEUP_STATEMENTS_MAX: usize = 40;
+
 /// Most points of a drawn series.
 pub(crate) const REPORT_POINTS_MAX: usize = 2_000;
 

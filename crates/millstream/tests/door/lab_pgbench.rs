@@ -63,8 +63,21 @@ async fn an_experiment_in_a_file_runs_is_reported_and_compared() {
         assert!(numbers.matches(" tx/s").count() == 2 && numbers.contains("1.000"), "{compared:?}");
         let refused = millstream(&["lab", "compare", &out, &out, "--fail-above", "5%"]).ends(2);
         assert!(refused.stderr.contains("hint: a record is one sample"), "{refused:?}");
+        let page = dir.path().join("three.html").display().to_string();
+        let three = millstream(&["lab", "compare", &out, &out, &out, "--html", &page]).ends(0);
+        let ratios = three.stdout.matches("1.000").count();
+        assert!(ratios > 0 && ratios.is_multiple_of(3), "{three:?}");
+        assert!(three.stdout.contains("VS FIRST") && three.stdout.contains(says), "{three:?}");
+        assert!(std::fs::read_to_string(&page).unwrap().contains("3 records beside each other"));
+        let refused = millstream(&["lab", "compare", &out, &out, &out, "--fail-above", "5%"]).ends(2);
+        assert!(refused.stderr.contains("--fail-above compares two sides"), "{refused:?}");
         let csv = millstream(&["lab", "report", &out, "--format", "csv"]).ends(1);
         assert_eq!(csv.stdout.lines().count(), 7, "{csv:?}");
+        let seconds = millstream(&["lab", "report", &out, "--format", "csv", "--series"]).ends(1);
+        let (heading, _) = seconds.stdout.split_once('\n').unwrap();
+        assert!(heading.contains(",second,") && heading.contains(",tps"), "{seconds:?}");
+        let refused = millstream(&["lab", "report", &out, "--series"]).ends(2);
+        assert!(refused.stderr.contains("add --format csv"), "{refused:?}");
         let client = database.client().await;
         client.batch_execute(&format!("drop database lab_{name}")).await.unwrap();
     }

@@ -11,10 +11,7 @@ use super::{
 use crate::core::Metric;
 use crate::core::statistics::Verdict;
 use crate::limits::{REPORT_COMPARISONS_MAX, REPORT_EFFECTS_MAX, REPORT_NOTES_MAX};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-
-/// The look of the page.
-const STYLE: &str = include_str!("style.css");
+use maud::{Markup, html};
 
 /// The report of a record as an HTML page, below 2 MB.
 ///
@@ -22,33 +19,19 @@ const STYLE: &str = include_str!("style.css");
 /// escaped, so that no record can bring a script into the page.
 pub fn html(record: &Record, analysis: &Analysis) -> String {
     let metric = &analysis.metric;
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (analysis.experiment) ": " (analysis.question) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                main {
-                    (heading(record, analysis))
-                    (answer(record, analysis, metric))
-                    (results(record, analysis, metric))
-                    (latencies(record, analysis))
-                    (series(record, analysis))
-                    (splits(analysis))
-                    (page::statements(&record.conditions.statements))
-                    (page::conditions(record))
-                    (page::reading(record, analysis))
-                    (page::runs(record, analysis))
-                }
-            }
-        }
+    let content = html! {
+        (heading(record, analysis))
+        (answer(record, analysis, metric))
+        (results(record, analysis, metric))
+        (latencies(record, analysis))
+        (series(record, analysis))
+        (splits(analysis))
+        (page::statements(&record.conditions.statements))
+        (page::conditions(record))
+        (page::reading(record, analysis))
+        (page::runs(record, analysis))
     };
-    page.into_string()
+    page::document(&format!("{}: {}", analysis.experiment, analysis.question), &content)
 }
 
 fn heading(record: &Record, analysis: &Analysis) -> Markup {

@@ -6,6 +6,7 @@ mod figure;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod html;
+mod lineup;
 mod markdown;
 mod page;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod text;
 pub use csv::{csv, csv_series};
 pub use figure::with_unit;
 pub use html::html;
+pub use lineup::lineup;
 pub use markdown::markdown;
 pub use text::text;
 

@@ -6,9 +6,30 @@ use super::figure::{figure, name, range, tick};
 use super::with_first;
 use crate::core::{METRICS, Metric, Run};
 use crate::limits::{REPORT_RUNS_MAX, REPORT_STATEMENTS_MAX, REPORT_TEXT_MAX};
-use maud::{Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use millstream_host::shell_line;
 use std::collections::BTreeMap;
+
+/// The look of a page.
+const STYLE: &str = include_str!("style.css");
+
+/// A whole page.
+pub(super) fn document(heading: &str, content: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (heading) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { main { (content) } }
+        }
+    };
+    page.into_string()
+}
 
 /// Metrics of the runs' table, besides those of the arms' tables.
 const OF_RUNS: &[&str] = &["checkpoints", "client_share"];
@@ -26,7 +47,7 @@ pub(super) fn arms(arms: &[&Measured], columns: &[&Metric]) -> Markup {
 }
 
 /// A table that can be wider than the page.
-fn table(head: Markup, rows: Markup) -> Markup {
+pub(super) fn table(head: Markup, rows: Markup) -> Markup {
     html! { div class="scroll" { table { thead { tr { (head) } } tbody { (rows) } } } }
 }
 
@@ -236,7 +257,7 @@ fn column(metric: &Metric) -> Markup {
     html! { th scope="col" class="n" title=(metric.about) { (name(metric)) @if !metric.unit.is_empty() { small { (metric.unit) } } } }
 }
 
-fn left_out(count: usize, most: usize, what: &str) -> Markup {
+pub(super) fn left_out(count: usize, most: usize, what: &str) -> Markup {
     html! { @if count > most { p class="caption" { "The first " (most) " of " (count) " " (what) "; the record holds all." } } }
 }
 

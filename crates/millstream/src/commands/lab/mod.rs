@@ -1,5 +1,6 @@
 //! `lab`: runs experiments and reports what they measured.
 
+mod compare;
 mod drive;
 mod guest;
 mod load;
@@ -26,8 +27,9 @@ Examples:
   millstream lab list ingest";
 
 const COMPARE_EXAMPLES: &str = "\
-Example:
-  millstream lab compare a1,a2,a3,a4,a5 b1,b2,b3,b4,b5 --fail-above 5%";
+Examples:
+  millstream lab compare a1,a2,a3,a4,a5 b1,b2,b3,b4,b5 --fail-above 5%
+  millstream lab compare 6.1 6.12 7.0 --html kernels.html";
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
@@ -104,21 +106,24 @@ struct ReportArgs {
 /// the ratio of their medians. For a verdict, name at least five records a side, separated by commas, and make those of
 /// the two sides in turn; to compare kernels or machines, make each in a boot of its own. Exits with 1 if --fail-above
 /// finds something.
+///
+/// More than two are put beside each other, and compared with the first. --html draws any number of them, each metric,
+/// statement and series in one chart for all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 struct CompareArgs {
-    /// The earlier record, or at least five for a verdict
-    #[arg(value_name = "RECORD[,RECORD..]")]
-    before: String,
+    /// Sides to compare, the earlier one first: each is a record, or at least five for a verdict, with commas between them
+    #[arg(value_name = "RECORDS", required = true, num_args = 2..)]
+    records: Vec<String>,
 
-    /// The later record, or at least five for a verdict
-    #[arg(value_name = "RECORD[,RECORD..]")]
-    after: String,
-
-    /// Fail if an arm of the later side is certainly worse by more than this, such as 5%, is missing, or cannot be
+    /// Fail if an arm of the later of two sides is certainly worse by more than this, such as 5%, is missing, or cannot be
     /// compared; needs a verdict, so at least five records a side
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_above: Option<f64>,
+
+    /// Write a page, too, with all records in one chart each: metrics, statements, and what was recorded over time
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Record machine and server until stdin closes; the lab runs this beside its measurements
@@ -172,7 +177,7 @@ pub async fn run(args: &LabArgs, output: Output, signals: Signals) -> Result<Exi
     match &args.command {
         LabCommand::List(ListArgs { experiment: None }) => run::list(output),
         LabCommand::List(ListArgs { experiment: Some(name) }) => run::describe(name, output),
-        LabCommand::Compare(args) => run::compare(&args.before, &args.after, args.fail_above, output),
+        LabCommand::Compare(args) => compare::compare(&args.records, args.fail_above, args.html.as_deref(), output),
         LabCommand::Run(args) => start::start(args, output, signals).await,
         LabCommand::Report(args) => match &args.html {
             Some(file) => run::report_page(&args.record, file),

@@ -1,4 +1,4 @@
-//! `lab run`, `lab report` and `lab compare`: runs experiments, and reports and compares their records.
+//! `lab run` and `lab report`: runs experiments, and reports their records.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -8,11 +8,8 @@ use crate::secret::masked;
 use crate::signal::Signals;
 use crate::table::{Align, Table, wrap};
 use millstream_host::shell_line;
-use millstream_lab::Spread;
-use millstream_lab::experiments::report::{csv, csv_series, html, in_common, markdown, text, with_unit};
-use millstream_lab::experiments::{
-    self, Analysis, Commands, Conditions, Difference, Differences, Ended, Record, Request, Selection, Source,
-};
+use millstream_lab::experiments::report::{csv, csv_series, html, in_common, markdown, text};
+use millstream_lab::experiments::{self, Analysis, Commands, Conditions, Ended, Record, Request, Selection, Source};
 use serde_json::json;
 use std::path::Path;
 
@@ -132,7 +129,7 @@ pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<
 }
 
 /// Whether there is a directory for a file: that it is missing should not be found out after an hour.
-fn can_be_written(file: &Path) -> Result<(), Failure> {
+pub(super) fn can_be_written(file: &Path) -> Result<(), Failure> {
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if dir.is_dir() && !file.is_dir() {
         return Ok(());
@@ -251,77 +248,6 @@ pub fn describe(name: &str, output: Output) -> Result<Exit, Failure> {
         output.table(&values)?;
     }
     Ok(Exit::Done)
-}
-
-/// Most facts of the surroundings that a comparison prints.
-const SURROUNDINGS_SHOWN: usize = 20;
-
-/// Compares records, those of a side separated by commas.
-pub fn compare(before: &str, after: &str, fail_above: Option<f64>, output: Output) -> Result<Exit, Failure> {
-    let read = |path: &str| Record::read(Path::new(path)).map_err(Failure::from);
-    let side = |paths: &str| paths.split(',').map(read).collect::<Result<Vec<Record>, Failure>>();
-    let found = experiments::compare(&side(before)?, &side(after)?)?;
-    if let (Some(why), Some(_)) = (&found.no_verdicts, fail_above) {
-        return Err(Failure::user("--fail-above needs a verdict, and these records are too few for one").hint(why));
-    }
-    let Differences { arms, shown, multiplicity, surroundings, no_verdicts } = &found;
-    if output.is_json() {
-        output.json(&found)?;
-    } else {
-        // Without verdicts, the table says all that there is to say of what was compared.
-        let says = |one: &&Difference| no_verdicts.is_none() || one.comparison.is_none();
-        for one in arms.iter().filter(says) {
-            output.line(&format!("{}: {}", one.arm, one.sentence))?;
-        }
-        for one in shown.iter().filter(says) {
-            output.line(&format!("{}, {}: {}", one.arm, one.metric, one.sentence))?;
-        }
-        if let Some(why) = no_verdicts {
-            output.line(&format!("no verdicts: {why}"))?;
-        } else if multiplicity.comparisons > 1 {
-            output.line(&multiplicity.to_string())?;
-        }
-        let all: Vec<&Difference> = arms.iter().chain(shown).filter(|one| one.comparison.is_some()).collect();
-        if !all.is_empty() {
-            output.table(&numbers(&all))?;
-        }
-        for one in surroundings.iter().take(SURROUNDINGS_SHOWN) {
-            let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-            output.line(&format!("not the same: {} was {}, is {}", one.name, value(&one.a), value(&one.b)))?;
-        }
-        if surroundings.len() > SURROUNDINGS_SHOWN {
-            output
-                .line(&format!("and {} more facts; --output json has all", surroundings.len() - SURROUNDINGS_SHOWN))?;
-        }
-    }
-    let Some(most) = fail_above else { return Ok(Exit::Done) };
-    let failed: Vec<String> =
-        arms.iter().filter_map(|one| Some(format!("{}: {}", one.arm, one.failure(most)?))).collect();
-    for one in &failed {
-        note(&format!("failed: {one}"));
-    }
-    Ok(if failed.is_empty() { Exit::Done } else { Exit::Findings })
-}
-
-/// The numbers behind the verdicts of a comparison.
-fn numbers(all: &[&Difference]) -> Table {
-    let mut table = Table::new(&[
-        ("arm", Align::Left),
-        ("metric", Align::Left),
-        ("first", Align::Right),
-        ("second", Align::Right),
-        ("second / first", Align::Right),
-        ("interval", Align::Right),
-    ]);
-    for one in all {
-        let median =
-            |side: Option<Spread>| side.map_or_else(|| "-".to_owned(), |spread| with_unit(spread.median, &one.unit));
-        let ratio = one.comparison.map_or_else(|| "-".to_owned(), |found| format!("{:.3}", found.ratio));
-        let interval = one.comparison.and_then(|found| found.interval);
-        let interval = interval.map_or_else(|| "-".to_owned(), |ends| format!("{:.3}-{:.3}", ends.low, ends.high));
-        table.row([one.arm.clone(), one.metric.clone(), median(one.first), median(one.second), ratio, interval]);
-    }
-    table
 }
 
 /// Writes the report of a record as a page.

@@ -1,7 +1,7 @@
 //! Throughput and latency: a point for each arm, a line through those that differ only in their load.
 
 use super::super::figure::{figure, name};
-use super::plot::{Plot, path};
+use super::plot::{COLOURS, Plot, path};
 use super::scale::{LOGARITHMIC_FROM, Scale};
 use super::track::short;
 use crate::core::{Factors, Metric, groups};
@@ -14,9 +14,6 @@ use std::collections::BTreeMap;
 /// Factors that set the load, the most telling one first. One of them makes a line, and each value of the others a line of its
 /// own.
 const LOAD: &[&str] = &["clients", "rate", "threads"];
-
-/// Colours that the page has.
-const COLOURS: usize = 6;
 
 /// A size for which texts are placed, in pixels: a plot on a narrow page, or one of two on a wide one.
 const NARROW: (f64, f64) = (280.0, 300.0);

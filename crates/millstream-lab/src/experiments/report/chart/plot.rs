@@ -12,6 +12,9 @@ const WIDTH: f64 = 1_000.0;
 /// Height of a drawing in its own units.
 pub(super) const HEIGHT: f64 = 500.0;
 
+/// Colours of lines that the page has.
+pub(super) const COLOURS: usize = 8;
+
 /// What a plot shows.
 pub(super) struct Plot<'a> {
     /// The horizontal axis.
