@@ -22,6 +22,9 @@ pub struct Comparison {
     pub ratio: f64,
     /// The confidence interval of B / A, at the level of this look; `None` if there are too few samples for it.
     pub interval: Option<Interval>,
+    /// The smallest and the largest B / A of a block, if the blocks are too few for an interval and each of them shows a
+    /// difference that matters, all in one direction.
+    pub every: Option<Interval>,
     /// The two-sided p-value of the exact test that B / A is 1. It is at most the level where the interval excludes 1.
     pub p: f64,
     /// What the verdict is based on.
@@ -64,7 +67,9 @@ impl Comparison {
         let differences = differences.ok_or(Incomparable::NotPositive)?;
         let candidates = signed_rank::walsh_averages(&differences);
         let test = SignedRank::of(&differences);
-        Ok(Self::concluded(samples, criteria, &candidates, |shift| test.tails(shift)))
+        let found = Self::concluded(samples, criteria, &candidates, |shift| test.tails(shift));
+        let every = every(&differences, criteria.margin()).filter(|_| found.interval.is_none());
+        Ok(Self { every, ..found })
     }
 
     /// Compares the values of B in some records with those of A in others: one value for each record, because what
@@ -100,7 +105,7 @@ impl Comparison {
     }
 
     fn identical(samples: Samples, criteria: Criteria) -> Self {
-        Self { samples, ratio: 1.0, interval: None, p: 1.0, criteria, verdict: Verdict::Identical }
+        Self { samples, ratio: 1.0, interval: None, every: None, p: 1.0, criteria, verdict: Verdict::Identical }
     }
 
     /// The comparison that `tails` gives, an exact test of shifts, whose statistic changes at the `candidates`.
@@ -121,7 +126,7 @@ impl Comparison {
             }
         };
         let interval = interval.map(|one| Interval { low: one.low.exp(), high: one.high.exp() });
-        Self { samples, ratio: shift.exp(), interval, p: tails(0.0).p(), criteria, verdict }
+        Self { samples, ratio: shift.exp(), interval, every: None, p: tails(0.0).p(), criteria, verdict }
     }
 }
 
@@ -130,6 +135,17 @@ impl Comparison {
 pub fn estimate(a: &[f64], b: &[f64]) -> Option<f64> {
     let differences: Option<Vec<f64>> = a.iter().zip(b).map(|(a, b)| log_ratio(*a, *b)).collect();
     median(&signed_rank::walsh_averages(&differences?)).map(f64::exp)
+}
+
+/// Fewest blocks of which it is said what each of them shows.
+const EVERY_MIN: usize = 2;
+
+/// The smallest and the largest ratio, if all are beyond the `margin` on one side.
+fn every(differences: &[f64], margin: f64) -> Option<Interval> {
+    let low = differences.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = differences.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let is_beyond = differences.len() >= EVERY_MIN && (low > margin || high < -margin);
+    is_beyond.then(|| Interval { low: low.exp(), high: high.exp() })
 }
 
 /// Whether the interval lies between -`margin` and `margin`.
@@ -207,6 +223,15 @@ mod tests {
         let seven = paired(&STEADY[..7], &b[..7]);
         assert_eq!((seven.interval, seven.verdict), (None, Verdict::CannotTell { more: None }));
         assert!((seven.ratio - 2.0).abs() < 0.05);
+        let every = seven.every.unwrap();
+        assert!(
+            every.low > 1.9 && every.low <= seven.ratio && seven.ratio <= every.high && every.high < 2.1,
+            "{every:?}"
+        );
+        assert_eq!(paired(&STEADY[..8], &b[..8]).every, None, "there is an interval");
+        assert_eq!(paired(&STEADY[..7], &OTHER[..7]).every, None, "less than matters");
+        assert_eq!(paired(&[1.0, 1.0, 1.0], &[2.0, 2.0, 0.9]).every, None, "one shows something else");
+        assert_eq!(paired(&[1.0], &[2.0]).every, None, "one block is not every block");
         let again = Comparison::paired(&STEADY[..8], &b[..8], Criteria::default().next()).unwrap();
         assert_eq!(again.interval, None, "the second look has a stricter level");
         let exact = Criteria { level: 2.0 / 256.0, ..Criteria::default() };

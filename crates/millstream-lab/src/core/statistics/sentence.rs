@@ -35,6 +35,9 @@ impl Comparison {
 impl fmt::Display for Sentence<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Comparison { samples, interval, criteria, ratio, .. } = *self.comparison;
+        if let Some(every) = self.comparison.every {
+            return self.in_every_block(f, every);
+        }
         match (self.comparison.verdict, interval) {
             (Verdict::Identical, _) => write!(f, "no difference (identical samples)"),
             (Verdict::Differs { negligible }, Some(interval)) => {
@@ -60,9 +63,7 @@ impl fmt::Display for Sentence<'_> {
                 write!(f, "about {more} more {}", samples.of_count(more).unit())
             }
             (Verdict::CannotTell { more: None }, interval) if samples.are_too_few_to_estimate() => {
-                let level = criteria.next().level_now();
-                let fewest = (1..=samples.most().count()).find(|count| samples.of_count(*count).least_p() <= level);
-                match fewest.filter(|_| interval.is_none()) {
+                match self.comparison.fewest().filter(|_| interval.is_none()) {
                     Some(fewest) => write!(f, "cannot tell: needs at least {fewest} blocks"),
                     None => write!(f, "cannot tell: needs more blocks"),
                 }
@@ -77,13 +78,23 @@ impl fmt::Display for Sentence<'_> {
 }
 
 impl Comparison {
-    /// Whether the verdict says something.
+    /// Whether the verdict says something, or at least every block does.
     pub fn is_decided(&self) -> bool {
-        !matches!(self.verdict, Verdict::CannotTell { .. })
+        !matches!(self.verdict, Verdict::CannotTell { .. }) || self.every.is_some()
+    }
+
+    /// Fewest samples that can have a verdict of a difference at the next look.
+    fn fewest(&self) -> Option<u32> {
+        let Self { samples, criteria, .. } = self;
+        let level = criteria.next().level_now();
+        (1..=samples.most().count()).find(|count| samples.of_count(*count).least_p() <= level)
     }
 
     /// The verdict in a few words, for a list of metrics: for example "lower by 28 % (better)".
     pub fn in_short(&self, metric: &Metric) -> String {
+        if let Some(every) = self.every {
+            return format!("{} in every block", range_of(every));
+        }
         match self.verdict {
             Verdict::Identical | Verdict::NoDifference => "no difference".to_owned(),
             Verdict::CannotTell { .. } => "cannot tell".to_owned(),
@@ -132,6 +143,27 @@ impl Sentence<'_> {
         write!(f, " by {by:.digits$} % ({least:.digits$}-{most:.digits$} %; {}, {samples})", Probability(p))
     }
 
+    /// What every block shows, where they are too few for a verdict.
+    fn in_every_block(&self, f: &mut fmt::Formatter<'_>, every: Interval) -> fmt::Result {
+        let Comparison { samples, .. } = *self.comparison;
+        let Arms { a, b, metric } = self.arms;
+        let (is_rate, higher) = (metric.better == Better::Higher && metric.unit.ends_with("/s"), every.low > 1.0);
+        write!(f, "in each of {samples}, {b} ")?;
+        match (every.low >= TIMES_MIN, is_rate) {
+            (true, true) => write!(f, "is {} as fast as {a}", range_of(every))?,
+            (true, false) => write!(f, "has {} the {} of {a}", range_of(every), metric.name)?,
+            (false, true) => write!(f, "is {} than {a}", if higher { "faster" } else { "slower" })?,
+            (false, false) => {
+                write!(f, "has {} {} than {a}", if higher { "higher" } else { "lower" }, metric.name)?;
+            }
+        }
+        if every.low < TIMES_MIN {
+            write!(f, " by {}", percentages(every))?;
+        }
+        write!(f, "; these are too few for an error rate")?;
+        self.comparison.fewest().map_or(Ok(()), |fewest| write!(f, ", which needs at least {fewest}"))
+    }
+
     /// A large difference, as a factor.
     fn times(&self, f: &mut fmt::Formatter<'_>, interval: Interval) -> fmt::Result {
         let Comparison { samples, ratio, p, .. } = *self.comparison;
@@ -144,6 +176,22 @@ impl Sentence<'_> {
         }
         write!(f, " ({low}-{high}; {}, {samples})", Probability(p))
     }
+}
+
+/// A range of ratios in a few words: "higher by 21-35 %", or "3.00-5.00 times" if it is large.
+fn range_of(range: Interval) -> String {
+    match range.low >= TIMES_MIN {
+        true => format!("{}-{} times", factor(range.low), factor(range.high)),
+        false => format!("{} by {}", if range.low > 1.0 { "higher" } else { "lower" }, percentages(range)),
+    }
+}
+
+/// The ends of a range of ratios as percentages, the smaller difference first.
+fn percentages(range: Interval) -> String {
+    let ends = [percent(range.low).abs(), percent(range.high).abs()];
+    let (least, most) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+    let digits = decimals(least);
+    format!("{least:.digits$}-{most:.digits$} %")
 }
 
 /// From this ratio on a difference is said as a factor: percentages above hundreds read badly.
@@ -197,7 +245,7 @@ mod tests {
 
     fn compared(samples: Samples, verdict: Verdict, ratio: f64, ends: (f64, f64), p: f64) -> Comparison {
         let interval = Some(Interval { low: ends.0, high: ends.1 });
-        Comparison { samples, ratio, interval, p, criteria: Criteria::default(), verdict }
+        Comparison { samples, ratio, interval, every: None, p, criteria: Criteria::default(), verdict }
     }
 
     fn text(comparison: &Comparison, metric: &str) -> String {
@@ -258,6 +306,33 @@ mod tests {
         );
         assert_eq!(short(Verdict::NoDifference, 1.0, "tps"), "no difference");
         assert_eq!(short(Verdict::CannotTell { more: None }, 1.0, "tps"), "cannot tell");
+    }
+
+    #[test]
+    fn what_every_block_shows_is_said_with_the_remark_that_it_is_no_error_rate() {
+        let every = |low: f64, high: f64, count: u32| {
+            let found = compared(Samples::Blocks(count), Verdict::CannotTell { more: None }, low, (low, high), 0.1);
+            Comparison { interval: None, every: Some(Interval { low, high }), ..found }
+        };
+        let rest = "these are too few for an error rate, which needs at least 9";
+        assert_eq!(
+            text(&every(28.1, 33.0, 5), "tps"),
+            format!("in each of 5 blocks, prepared is 28.1-33.0 times as fast as simple; {rest}")
+        );
+        assert_eq!(
+            text(&every(0.03, 0.04, 3), "tps"),
+            format!("in each of 3 blocks, prepared is slower than simple by 96-97 %; {rest}")
+        );
+        assert_eq!(
+            text(&every(1.2, 1.3, 3), "p99_ms"),
+            format!("in each of 3 blocks, prepared has higher p99_ms than simple by 20-30 %; {rest}")
+        );
+        assert_eq!(
+            text(&every(3.0, 4.0, 3), "p99_ms"),
+            format!("in each of 3 blocks, prepared has 3.00-4.00 times the p99_ms of simple; {rest}")
+        );
+        assert_eq!(every(1.2, 1.3, 3).in_short(Metric::by_name("tps").unwrap()), "higher by 20-30 % in every block");
+        assert!(every(1.2, 1.3, 3).is_decided());
     }
 
     #[test]

@@ -45,15 +45,62 @@ pub(super) fn range(spread: Spread) -> Option<String> {
     (min < max).then(|| format!("{}–{}", figure(min), figure(max)))
 }
 
-/// What a column of a metric is called, without its unit.
+/// What the metrics of the lab are called in words, without their units.
+const WORDS: &[(&str, &str)] = &[
+    ("tps", "throughput"),
+    ("rows_per_second", "throughput"),
+    ("packets_per_second", "throughput"),
+    ("ns_per_packet", "time of a packet"),
+    ("cpu_ns_per_packet", "processor time of a packet"),
+    ("latency_ms", "mean latency"),
+    ("latency_sd_ms", "standard deviation of the latency"),
+    ("p50_ms", "median latency"),
+    ("p90_ms", "p90 of the latency"),
+    ("p95_ms", "p95 of the latency"),
+    ("p99_ms", "p99 of the latency"),
+    ("p999_ms", "p99.9 of the latency"),
+    ("max_ms", "largest latency"),
+    ("miss_percent", "missed"),
+    ("failed_percent", "failed"),
+    ("skipped_percent", "skipped"),
+    ("connect_ms", "time to connect"),
+    ("tps_sd", "standard deviation of the throughput"),
+    ("steady_seconds", "time until steady"),
+    ("read_mb_per_second", "read from the disk"),
+    ("read_mb_sd", "standard deviation of the reads"),
+    ("write_mb_per_second", "written to the disk"),
+    ("write_mb_sd", "standard deviation of the writes"),
+    ("lag_ms", "delay of the start"),
+    ("service_ms", "mean service time"),
+    ("service_p99_ms", "p99 of the service time"),
+    ("client_cpu_seconds", "processor time of the client"),
+    ("server_cpu_seconds", "processor time of the server"),
+    ("wall_seconds", "time"),
+    ("silent_seconds", "silence"),
+    ("lost_pings", "lost pings"),
+    ("first_seconds", "time to the first row"),
+    ("client_peak_bytes", "peak memory of the client"),
+    ("rows", "rows"),
+    ("stored", "rows of the table"),
+    ("heap_bytes", "size of the table"),
+    ("index_bytes", "size of the indexes"),
+    ("toast_bytes", "size of the TOAST"),
+    ("store_bytes", "size of the store"),
+    ("autovacuums", "autovacuums"),
+    ("client_share", "share of the client's processors"),
+    ("transactions", "transactions"),
+    ("seconds", "measured time"),
+    ("wal_bytes", "WAL"),
+    ("checkpoints", "checkpoints"),
+];
+
+/// What a metric is called in words, without its unit.
 pub(super) fn name(metric: &Metric) -> String {
-    let bare = ["_ms", "_percent", "_bytes", "_seconds"].iter().find_map(|unit| metric.name.strip_suffix(unit));
-    match bare.unwrap_or(&metric.name) {
-        "p999" => "p99.9".to_owned(),
-        "latency" => "mean latency".to_owned(),
-        "latency_sd" => "latency sd".to_owned(),
-        name => name.replace('_', " "),
+    if let Some((_, words)) = WORDS.iter().find(|(name, _)| *name == metric.name) {
+        return (*words).to_owned();
     }
+    let bare = ["_ms", "_percent", "_bytes", "_seconds"].iter().find_map(|unit| metric.name.strip_suffix(unit));
+    bare.unwrap_or(&metric.name).replace('_', " ")
 }
 
 /// A number and its unit.
@@ -83,6 +130,7 @@ fn grouped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::METRICS;
 
     #[test]
     fn numbers_have_about_three_digits() {
@@ -94,7 +142,12 @@ mod tests {
 
     #[test]
     fn a_column_is_named_without_its_unit() {
-        let names = ["tps", "p999_ms", "miss_percent", "latency_ms"].map(|one| name(Metric::by_name(one).unwrap()));
-        assert_eq!(names, ["tps", "p99.9", "miss", "mean latency"]);
+        let names = ["tps", "p999_ms", "miss_percent", "tps_sd"].map(|one| name(Metric::by_name(one).unwrap()));
+        assert_eq!(names, ["throughput", "p99.9 of the latency", "missed", "standard deviation of the throughput"]);
+        for metric in METRICS {
+            assert!(WORDS.iter().any(|(name, _)| *name == metric.name), "{} has no words", metric.name);
+        }
+        let own = Metric { name: "requests_per_hour".into(), ..METRICS[0].clone() };
+        assert_eq!(name(&own), "requests per hour");
     }
 }

@@ -1,15 +1,16 @@
 //! A report as one HTML file, which needs no network and no script.
 
-use super::super::analysis::{Analysis, Blocks, Compared};
+use super::super::analysis::{Analysis, Blocks, Compared, Measured};
 use super::super::record::Record;
 use super::chart::{self, Forest};
-use super::figure::{change, figure, tick};
+use super::figure::{change, figure, name, tick};
+use super::undecided::Sorted;
 use super::{
-    client_counts, dials, first_names, groups, in_common, limiters, nothing_compared, page, planted, promises,
+    client_counts, dials, first_of, groups, in_common, limiters, nothing_compared, page, planted, promises,
     shown_verdicts, verdicts,
 };
-use crate::core::Metric;
-use crate::core::statistics::Verdict;
+use crate::core::statistics::{Arms, Verdict};
+use crate::core::{Better, Metric};
 use crate::limits::{REPORT_COMPARISONS_MAX, REPORT_EFFECTS_MAX, REPORT_NOTES_MAX};
 use maud::{Markup, html};
 
@@ -22,8 +23,9 @@ pub fn html(record: &Record, analysis: &Analysis) -> String {
     let content = html! {
         (heading(record, analysis))
         (answer(record, analysis, metric))
-        (results(record, analysis, metric))
+        (results(record, analysis))
         (latencies(record, analysis))
+        (written(record, analysis))
         (series(record, analysis))
         (splits(analysis))
         (page::statements(&record.conditions.statements))
@@ -69,21 +71,31 @@ fn heading(record: &Record, analysis: &Analysis) -> Markup {
     }
 }
 
+/// A verdict as a sentence that names the metric in words.
+fn sentence(one: &Compared, metric: &Metric) -> String {
+    let metric = &Metric { name: name(metric).into(), ..metric.clone() };
+    let arms = Arms { a: &one.with, b: &one.arm, metric };
+    one.comparison.map_or_else(|| one.sentence.clone(), |found| found.sentence(arms).to_string())
+}
+
 /// The verdicts, the noise, and what the numbers promise.
 fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
     let matters = record.conditions.experiment.matters_percent / 100.0;
-    let all = by_effect(verdicts(analysis));
-    let forest = Forest::new(all.iter().copied().chain(&analysis.noise), metric, matters);
+    let sorted = Sorted::of(by_effect(verdicts(analysis)));
+    let all = &sorted.single;
+    let drawn = all.iter().chain(&sorted.together).copied().chain(&analysis.noise);
+    let forest = Forest::new(drawn, metric, matters);
     let (first, rest) = all.split_at(all.len().min(REPORT_EFFECTS_MAX));
     let promise = |arm: &str| analysis.arms.iter().find(|one| one.name == arm).and_then(|one| one.promise.as_ref());
     let say = |one: &Compared| {
-        let differs = one.comparison.is_some_and(|one| matches!(one.verdict, Verdict::Differs { .. }));
+        let found = one.comparison.filter(|one| one.every.is_some() || matches!(one.verdict, Verdict::Differs { .. }));
         html! {
-            @if differs { (one.sentence) } @else { b { (one.arm) " / " (one.with) } }
+            @if found.is_some() { (sentence(one, metric)) } @else { b { (one.arm) " / " (one.with) } }
             @if promise(&one.arm) != promise(&one.with) { " " span class="mark" { "not the same promise" } }
-            @if !differs { small { (one.sentence) } }
+            @if found.is_none() { small { (sentence(one, metric)) } }
         }
     };
+    let others = shown_verdicts(analysis, name);
     html! {
         section class="answer" {
             h2 { "Answer" }
@@ -99,16 +111,26 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
             }
             @if !all.is_empty() {
                 p class="caption" {
-                    "Dot: estimate of the ratio. Line: its interval. Grey band: less than the "
-                    (tick(matters * 100.0)) " % that matters. "
+                    "Dot: estimate of the ratio. Line: its interval"
+                    @if all.iter().any(|one| one.comparison.is_some_and(|found| found.every.is_some())) {
+                        ", or a thin one from the smallest to the largest block"
+                    }
+                    ". Grey band: less than the " (tick(matters * 100.0)) " % that matters. "
                     @if analysis.multiplicity.comparisons > 1 { (analysis.multiplicity) "." }
+                }
+            }
+            @if let Some(sentence) = &sorted.sentence {
+                p { (capital(sentence)) "." }
+                details {
+                    summary { "These " (sorted.together.len()) " comparisons" }
+                    (forest.plot(sorted.together.iter().copied().take(REPORT_COMPARISONS_MAX), say))
                 }
             }
             dl class="checks" {
                 dt { "Noise floor" }
                 dd {
                     @match &analysis.noise {
-                        Some(noise) => { (noise.with) " compared with itself: " (noise_of(noise)) },
+                        Some(noise) => { (noise.with) " compared with itself: " (noise_of(noise, metric)) },
                         None => "Unknown: the arm that has two turns was not measured.",
                     }
                 }
@@ -122,9 +144,9 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
                     dt { "Planted limiters" }
                     dd { @for one in planted(analysis) { div { (one) "." } } }
                 }
-                @if !shown_verdicts(analysis).is_empty() {
+                @if !others.is_empty() {
                     dt { "Other metrics" }
-                    dd { @for one in shown_verdicts(analysis) { div { (one) "." } } }
+                    dd { (lines(&others)) }
                 }
                 @if record.conditions.experiment.server {
                     dt { "Durability" }
@@ -142,11 +164,28 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
     }
 }
 
-fn noise_of(noise: &Compared) -> Markup {
+fn noise_of(noise: &Compared, metric: &Metric) -> Markup {
     html! {
         @if let Some(comparison) = &noise.comparison { span class="number" { (change(comparison.ratio)) } "; " }
-        (noise.sentence) "."
+        (sentence(noise, metric)) "."
     }
+}
+
+/// A few lines, and the others folded.
+fn lines(all: &[String]) -> Markup {
+    let (first, rest) = all.split_at(all.len().min(REPORT_EFFECTS_MAX));
+    html! {
+        @for one in first { div { (one) "." } }
+        @if !rest.is_empty() {
+            details { summary { (rest.len()) " more" } @for one in rest { div { (one) "." } } }
+        }
+    }
+}
+
+/// A sentence with a capital letter.
+fn capital(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// What limited the arms, if two signs agree.
@@ -156,7 +195,7 @@ fn limits(analysis: &Analysis) -> Markup {
         @if found.is_empty() { "Unknown: nothing was recorded beside the runs." }
         @for (by, arms, evidence) in &found {
             div {
-                b { (by.name()) } ": " (first_names(arms)) ". " small { (arms[0]) ": " (evidence) }
+                b { (by.name()) } ": " (first_of(arms)) ". " small { (arms[0]) ": " (evidence) }
             }
         }
     }
@@ -169,7 +208,7 @@ fn durability(record: &Record, analysis: &Analysis) -> Markup {
         @if weaker.is_empty() { "No arm gives up durability by its own settings. " }
         @for (promise, arms) in &weaker {
             div {
-                span class="mark" { "not the same promise" } " " b { (first_names(arms)) } ": " (promise) "."
+                span class="mark" { "not the same promise" } " " b { (first_of(arms)) } ": " (promise) "."
             }
         }
         @if let Some(us) = disk.flush_us {
@@ -183,36 +222,60 @@ fn durability(record: &Record, analysis: &Analysis) -> Markup {
 }
 
 /// The tables and bars of each group.
-fn results(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
+fn results(record: &Record, analysis: &Analysis) -> Markup {
     let columns = super::columns(analysis);
     html! {
         section {
             h2 { "Results" }
             @for (group, arms) in groups(analysis) {
                 @if !group.is_empty() { h3 { (group) } }
-                (chart::bars(&arms, &record.runs, metric))
+                @if let Some(metric) = drawn(&arms, &columns) { (chart::bars(&arms, &record.runs, metric)) }
                 (page::arms(&arms, &columns))
             }
         }
     }
 }
 
+/// The metric of a group's bars: the one that decides, or another that the group has instead.
+fn drawn<'a>(arms: &[&Measured], columns: &[&'a Metric]) -> Option<&'a Metric> {
+    let has = |metric: &&&Metric| arms.iter().any(|arm| arm.values.contains_key(metric.name.as_ref()));
+    columns.iter().find(has).copied()
+}
+
 fn latencies(record: &Record, analysis: &Analysis) -> Markup {
     let has = |name: &str| analysis.arms.iter().any(|arm| arm.values.contains_key(name));
     let metrics: Vec<&Metric> =
         ["p99_ms", "latency_ms"].into_iter().filter(|name| has(name)).filter_map(Metric::by_name).collect();
+    let (experiment, clients) = (&record.conditions.experiment, client_counts(analysis));
+    let curves = chart::curves(experiment, &analysis.arms, throughput(analysis), &metrics, clients);
+    let percentiles = groups(analysis).into_iter().map(|(group, arms)| (group, chart::percentiles(&arms)));
+    let percentiles: Vec<(&str, Markup)> = percentiles.filter(|(_, drawn)| !drawn.0.is_empty()).collect();
     html! {
-        @if !metrics.is_empty() {
+        @if !curves.0.is_empty() || !percentiles.is_empty() {
             section {
                 h2 { "Latency" }
-                (chart::curves(&record.conditions.experiment, &analysis.arms, &metrics, client_counts(analysis)))
-                @for (group, arms) in groups(analysis) {
+                (curves)
+                @for (group, drawn) in percentiles {
                     @if !group.is_empty() { h3 { (group) } }
-                    (chart::percentiles(&arms))
+                    (drawn)
                 }
             }
         }
     }
+}
+
+/// What stands on the horizontal axis beside a latency: the metric that decides if it is a rate, else transactions.
+fn throughput(analysis: &Analysis) -> &Metric {
+    let is_rate = analysis.metric.better == Better::Higher && analysis.metric.unit.ends_with("/s");
+    Metric::by_name("tps").filter(|_| !is_rate).unwrap_or(&analysis.metric)
+}
+
+/// What arms write to the disk for their throughput, if the experiment shows that.
+fn written(record: &Record, analysis: &Analysis) -> Markup {
+    let shown = analysis.shown_metrics.iter().find(|metric| metric.name == "write_mb_per_second");
+    let metrics: Vec<&Metric> = shown.into_iter().collect();
+    let drawn = chart::curves(&record.conditions.experiment, &analysis.arms, throughput(analysis), &metrics, &[]);
+    html! { @if !drawn.0.is_empty() { section { h2 { "Written to the disk" } (drawn) } } }
 }
 
 fn series(record: &Record, analysis: &Analysis) -> Markup {
@@ -239,8 +302,8 @@ fn splits(analysis: &Analysis) -> Markup {
 fn by_effect(comparisons: &[Compared]) -> Vec<&Compared> {
     let mut all: Vec<&Compared> = comparisons.iter().collect();
     let size = |one: &Compared| one.comparison.map_or(-1.0, |one| one.ratio.ln().abs());
-    let found = |one: &Compared| match one.comparison.map(|one| one.verdict) {
-        Some(Verdict::Differs { negligible: false }) => 0,
+    let found = |one: &Compared| match one.comparison {
+        Some(found) if found.every.is_some() || found.verdict == (Verdict::Differs { negligible: false }) => 0,
         Some(_) => 1,
         None => 2,
     };
@@ -311,6 +374,42 @@ mod tests {
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}"));
         assert!(at(&html! { (largest) }.into_string()) < at("more comparisons"));
         assert!(at("more comparisons") < at("Noise floor") && at("not the same promise") < at("<h2>Results"));
+    }
+
+    #[test]
+    fn an_effect_that_every_block_shows_is_announced_as_that() {
+        let text = page(&record(5, 3, 5));
+        let said = "in each of 3 blocks, arm-&lt;2&gt; is faster than";
+        assert!(text.contains(said) && text.contains("too few for an error rate, which needs at least 9"), "{text}");
+        assert!(text.contains("a thin one from the smallest to the largest block") && !text.contains("No verdicts"));
+    }
+
+    #[test]
+    fn captions_are_words_and_important_columns_are_on_the_left() {
+        let mut record = record(5, 8, 5);
+        for run in &mut record.runs {
+            if let Outcome::Measured(measures) = &mut run.outcome {
+                measures.set("tps_sd", Some(7.0));
+            }
+        }
+        let text = page(&record);
+        let (_, text) = text.split_once("</style>").unwrap();
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+        assert!(at(">vs first<") < at(">p99 of the latency<") && at(">throughput<") < at(">vs first<"));
+        assert!(text.contains("standard deviation of the throughput") && !text.contains("tps_sd"), "{text}");
+        assert!(text.contains("throughput compared with the other arm"), "{text}");
+    }
+
+    #[test]
+    fn a_group_without_latencies_has_no_heading_for_them() {
+        let mut record = record(4, 8, 5);
+        let headings = |record: &Record| page(record).matches("<h3>group 1</h3>").count();
+        let all = headings(&record);
+        for run in record.runs.iter_mut().filter(|run| run.arm == "arm-<1>") {
+            let Outcome::Measured(measures) = &mut run.outcome else { panic!("{run:?}") };
+            measures.values.retain(|name, _| !name.starts_with('p'));
+        }
+        assert_eq!(headings(&record), all - 1);
     }
 
     #[test]

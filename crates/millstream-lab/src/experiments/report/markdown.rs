@@ -2,9 +2,10 @@
 
 use super::super::analysis::Analysis;
 use super::super::record::Record;
+use super::undecided::Sorted;
 use super::{
-    cell, client_counts, columns, dials, first_names, groups, in_common, length, limiters, noise, nothing_compared,
-    planted, shown_verdicts, spread, standing, verdicts, with_first,
+    cell, client_counts, columns, dials, first_of, groups, in_common, length, limiters, noise, nothing_compared,
+    plain_name, planted, shown_verdicts, spread, standing, verdicts, with_first,
 };
 use std::fmt::Write;
 
@@ -40,14 +41,14 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     let mut said = analysis.missing();
     said.extend(analysis.no_verdicts.iter().map(|why| format!("no verdicts: {why}")));
     said.extend(nothing_compared(record, analysis).map(|why| format!("nothing is compared: {why}")));
-    said.extend(verdicts(analysis).iter().map(|one| format!("{} / {}: {}", one.arm, one.with, one.sentence)));
-    said.extend(shown_verdicts(analysis).iter().map(|one| format!("other metrics, {one}")));
+    said.extend(Sorted::of(verdicts(analysis)).lines());
+    said.extend(shown_verdicts(analysis, plain_name).iter().map(|one| format!("other metrics, {one}")));
     said.extend(noise(analysis).map(|one| format!("noise, {} against itself: {}", one.with, one.sentence)));
     said.extend(client_counts(analysis).iter().map(|one| format!("how many clients: {one}")));
     said.extend(
-        limiters(analysis).iter().map(|(by, arms, evidence)| {
-            format!("limiter {}: {}. {}: {evidence}", by.name(), first_names(arms), arms[0])
-        }),
+        limiters(analysis)
+            .iter()
+            .map(|(by, arms, evidence)| format!("limiter {}: {}. {}: {evidence}", by.name(), first_of(arms), arms[0])),
     );
     said.extend(planted(analysis).map(|one| format!("planted limiter, {one}")));
     said.extend(analysis.splits.iter().map(|one| format!("{}: {} ms", one.name, spread(one.milliseconds))));

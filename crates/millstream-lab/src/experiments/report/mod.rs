@@ -12,6 +12,7 @@ mod page;
 #[cfg(test)]
 mod schema;
 mod text;
+mod undecided;
 
 pub use csv::{csv, csv_series};
 pub use figure::with_unit;
@@ -72,15 +73,15 @@ fn columns(analysis: &Analysis) -> Vec<&Metric> {
     std::iter::once(&analysis.metric).chain(shown).collect()
 }
 
-/// The verdicts by the metrics of `show`: a line for each two arms, with a few words for each metric. Those that say nothing
-/// are counted.
-fn shown_verdicts(analysis: &Analysis) -> Vec<String> {
+/// The verdicts by the metrics of `show`: a line for each two arms, with a few words for each metric, whose name `name`
+/// writes. Those that say nothing are counted.
+fn shown_verdicts(analysis: &Analysis, name: impl Fn(&Metric) -> String) -> Vec<String> {
     let is_decided = |one: &&Compared| one.comparison.is_none_or(|found| found.is_decided());
     let decided: Vec<&Compared> = analysis.shown.iter().filter(is_decided).collect();
     let said = decided.iter().filter_map(|one| {
         let metric = analysis.shown_metrics.iter().find(|metric| metric.name == one.metric)?;
         let said = one.comparison.map_or_else(|| "cannot be compared".to_owned(), |found| found.in_short(metric));
-        Some(((&one.arm, &one.with), format!("{} {said}", one.metric)))
+        Some(((&one.arm, &one.with), format!("{} {said}", name(metric))))
     });
     let (all, undecided) = (analysis.shown.len(), analysis.shown.len() - decided.len());
     let rest = (undecided > 0).then(|| format!("cannot tell: {undecided} of {all}"));
@@ -125,9 +126,9 @@ fn limiters(analysis: &Analysis) -> Vec<(Limiter, Vec<&str>, String)> {
     found
 }
 
-/// Names of arms: the first ones, and how many more there are.
-fn first_names(arms: &[&str]) -> String {
-    let (first, rest) = arms.split_at(arms.len().min(REPORT_EFFECTS_MAX));
+/// The first ones of a list, and how many more there are.
+fn first_of(all: &[&str]) -> String {
+    let (first, rest) = all.split_at(all.len().min(REPORT_EFFECTS_MAX));
     let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
     first.join(", ") + &more
 }
@@ -140,6 +141,11 @@ fn planted(analysis: &Analysis) -> impl Iterator<Item = String> {
 /// What a crash loses of arms: a line for each loss, with its arms.
 fn promises(analysis: &Analysis) -> Vec<(&str, Vec<&str>)> {
     core::groups(analysis.arms.iter().filter_map(|arm| Some((arm.promise.as_deref()?, arm.name.as_str()))))
+}
+
+/// How a metric is called in records.
+fn plain_name(metric: &Metric) -> String {
+    metric.name.to_string()
 }
 
 /// The comparisons, if there are verdicts.

@@ -36,22 +36,40 @@ const OF_RUNS: &[&str] = &["checkpoints", "client_share"];
 
 /// The arms of a group, with the median and the extremes of each metric.
 pub(super) fn arms(arms: &[&Measured], columns: &[&Metric]) -> Markup {
+    // On a narrow page, the columns on the left are seen without scrolling.
+    let (first, rest) = columns.split_at(columns.len().min(1));
     let head = html! {
         th scope="col" { "arm" }
-        th scope="col" class="n" { "runs" }
-        @for metric in columns { (column(metric)) }
-        th scope="col" title="What limited most runs." { "limiter" }
+        @for metric in first { (column(metric)) }
         th scope="col" class="n" title="How many times the first arm of the group, or by how much more." { "vs first" }
+        @for metric in rest { (column(metric)) }
+        th scope="col" title="What limited most runs." { "limiter" }
+        th scope="col" class="n" { "runs" }
     };
     table(head, html! { @for arm in arms { (arm_row(arm, columns)) } })
 }
 
-/// A table that can be wider than the page.
+/// A table that can be wider than the page. Then its first column stays, and a shadow says that there is more.
 pub(super) fn table(head: Markup, rows: Markup) -> Markup {
-    html! { div class="scroll" { table { thead { tr { (head) } } tbody { (rows) } } } }
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="table, to be scrolled sideways" {
+            table { thead { tr { (head) } } tbody { (rows) } }
+        }
+    }
 }
 
 fn arm_row(arm: &Measured, columns: &[&Metric]) -> Markup {
+    let (first, rest) = columns.split_at(columns.len().min(1));
+    let value = |metric: &Metric| {
+        html! {
+            td class="n" {
+                @match arm.values.get(metric.name.as_ref()) {
+                    Some(spread) => { (figure(spread.median)) @if let Some(range) = range(*spread) { small { (range) } } },
+                    None => "–",
+                }
+            }
+        }
+    };
     html! {
         tr {
             th scope="row" {
@@ -61,20 +79,14 @@ fn arm_row(arm: &Measured, columns: &[&Metric]) -> Markup {
             @if let (Some(why), 0) = (&arm.missing, arm.runs) {
                 td class="why" colspan=(columns.len() + 3) { (clipped(why)) }
             } @else {
-                td class="n" { (arm.runs) }
-                @for metric in columns {
-                    td class="n" {
-                        @match arm.values.get(metric.name.as_ref()) {
-                            Some(spread) => { (figure(spread.median)) @if let Some(range) = range(*spread) { small { (range) } } },
-                            None => "–",
-                        }
-                    }
-                }
+                @for metric in first { (value(metric)) }
+                td class="n" { (with_first(arm).unwrap_or_else(|| "–".to_owned())) }
+                @for metric in rest { (value(metric)) }
                 @match &arm.limited {
                     Some(limited) => { td title=(limited.evidence.join(", and ")) { (limited.by.name()) } },
                     None => { td { "–" } },
                 }
-                td class="n" { (with_first(arm).unwrap_or_else(|| "–".to_owned())) }
+                td class="n" { (arm.runs) }
             }
         }
     }

@@ -3,9 +3,10 @@
 use super::super::analysis::{Analysis, Look, Measured};
 use super::super::record::Record;
 use super::figure::figure;
+use super::undecided::Sorted;
 use super::{
-    cell, client_counts, columns, dials, groups, in_common, length, limiters, noise, nothing_compared, planted,
-    promises, shown_verdicts, spread, standing, verdicts, with_first,
+    cell, client_counts, columns, dials, groups, in_common, length, limiters, noise, nothing_compared, plain_name,
+    planted, promises, shown_verdicts, spread, standing, verdicts, with_first,
 };
 use crate::core::Metric;
 
@@ -49,9 +50,8 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
     text.section("Not the same promise:", promises);
     text.section("", analysis.no_verdicts.iter().map(|why| format!("No verdicts: {why}.")));
     text.section("", nothing_compared(record, analysis).map(|why| format!("Nothing is compared: {why}.")));
-    let verdicts = verdicts(analysis);
-    text.section("Verdicts:", verdicts.iter().map(|one| format!("{} / {}: {}", one.arm, one.with, one.sentence)));
-    text.section("Verdicts by the other metrics that are shown:", shown_verdicts(analysis));
+    text.section("Verdicts:", Sorted::of(verdicts(analysis)).lines());
+    text.section("Verdicts by the other metrics that are shown:", shown_verdicts(analysis, plain_name));
     let noise = noise(analysis).map(|one| format!("{} against itself: {}", one.with, one.sentence));
     text.section("Noise:", noise);
     text.section("How many clients:", client_counts(analysis).iter().map(ToString::to_string));

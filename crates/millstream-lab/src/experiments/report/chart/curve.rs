@@ -1,6 +1,6 @@
-//! Throughput and latency: a point for each arm, a line through those that differ only in their load.
+//! Throughput and latency, or what else it takes: a point for each arm, a line through those that differ only in their load.
 
-use super::super::figure::{figure, name};
+use super::super::figure::{name, with_unit};
 use super::plot::{COLOURS, Plot, path};
 use super::scale::{LOGARITHMIC_FROM, Scale};
 use super::track::short;
@@ -61,30 +61,34 @@ fn marks(clients: &[ClientCount]) -> Marks<'_> {
     marks
 }
 
-/// The plots of tps against these metrics of latency; only against the first if no arms differ just in their load, since
-/// the rate then says all about the mean. Nothing if fewer than two arms have the numbers. The arms to choose from by the
-/// number of their `clients` are marked.
+/// The plots of a throughput against these metrics; only against the first if no arms differ just in their load, since the
+/// rate then says all about the mean. Nothing if fewer than two arms have the numbers. The arms to choose from by the number
+/// of their `clients` are marked.
 pub(in super::super) fn curves(
     experiment: &Experiment,
     arms: &[Measured],
+    throughput: &Metric,
     metrics: &[&Metric],
     clients: &[ClientCount],
 ) -> Markup {
     let marks = marks(clients);
     let found: Vec<(&Metric, Vec<Curve<'_>>)> =
-        metrics.iter().map(|metric| (*metric, found(experiment, arms, metric, &marks))).collect();
+        metrics.iter().map(|metric| (*metric, found(experiment, arms, [throughput, *metric], &marks))).collect();
     let with_load = found.iter().any(|(_, curves)| curves.iter().any(|curve| curve.load.is_some()));
+    let plots = found.iter().take(if with_load { metrics.len() } else { 1 });
+    let plots: Vec<Markup> = plots.filter_map(|(metric, curves)| plot(curves, throughput, metric)).collect();
     html! {
-        div class=(if with_load { "pair" } else { "alone" }) {
-            @for (metric, curves) in found.iter().take(if with_load { metrics.len() } else { 1 }) { (plot(curves, metric)) }
+        @if !plots.is_empty() {
+            div class=(if with_load { "pair" } else { "alone" }) { @for plot in plots { (plot) } }
         }
     }
 }
 
-fn plot(curves: &[Curve<'_>], metric: &Metric) -> Markup {
+/// `None` if fewer than two points are there.
+fn plot(curves: &[Curve<'_>], throughput: &Metric, metric: &Metric) -> Option<Markup> {
     let points: Vec<&Point<'_>> = curves.iter().flat_map(|curve| &curve.points).collect();
     let axes = fitting(points.iter().map(|point| point.tps)).zip(fitting(points.iter().map(|point| point.latency)));
-    let Some((x, y)) = axes.filter(|_| points.len() > 1) else { return html! {} };
+    let (x, y) = axes.filter(|_| points.len() > 1)?;
     let at = |point: &Point<'_>| Plot::at(x, y, (point.tps, point.latency));
     let drawing = html! {
         @for (n, curve) in curves.iter().enumerate() {
@@ -97,7 +101,10 @@ fn plot(curves: &[Curve<'_>], metric: &Metric) -> Markup {
                         path class="ring inner" d={ "M" (x) " " (y) "h0" } {}
                     }
                     path class="point" d={ "M" (x) " " (y) "h0" } {
-                        title { (point.arm.name) ": " (figure(point.tps)) " tx/s, " (figure(point.latency)) " ms" }
+                        title {
+                            (point.arm.name) ": " (with_unit(point.tps, &throughput.unit)) ", "
+                            (with_unit(point.latency, &metric.unit))
+                        }
                     }
                 }
             }
@@ -108,13 +115,13 @@ fn plot(curves: &[Curve<'_>], metric: &Metric) -> Markup {
     // On a wide page there is room for more names.
     let (narrow, left_out) = texts("narrow", &points, x, y, NARROW);
     let (wide, _) = texts("wide", &points, x, y, WIDE);
-    let y_unit = format!("{}, ms", name(metric));
-    let title = format!("transactions per second and {}", name(metric));
+    let [x_unit, y_unit] = [throughput, metric].map(|one| format!("{}, {}", name(one), one.unit));
+    let title = format!("{} and {}", name(throughput), name(metric));
     let load: Vec<&str> =
         LOAD.iter().copied().filter(|load| curves.iter().any(|curve| curve.load == Some(load))).collect();
-    html! {
+    let plot = html! {
         figure {
-            (Plot { x, x_unit: "tps, tx/s", y, y_unit: &y_unit, title, drawing, texts: html! { (narrow) (wide) } }.draw("large"))
+            (Plot { x, x_unit: &x_unit, y, y_unit: &y_unit, title, drawing, texts: html! { (narrow) (wide) } }.draw("large"))
             figcaption {
                 @if curves.len() > 1 {
                     @for (n, curve) in curves.iter().enumerate() {
@@ -123,16 +130,22 @@ fn plot(curves: &[Curve<'_>], metric: &Metric) -> Markup {
                 }
                 @if !load.is_empty() { "The numbers are " (load.join(", ")) ". " }
                 @if !ringed.is_empty() { "Ringed: " (ringed.join("; ")) ". " }
-                "Right is more throughput, low is less latency."
+                "Right is more throughput, low is " @if metric.unit == "ms" { "less latency." } @else { "fewer " (metric.unit) "." }
                 @if left_out > 0 { " Where points are close, some have no name; the tables have all numbers." }
             }
         }
-    }
+    };
+    Some(plot)
 }
 
 /// The arms that have both numbers, by group and by the factors that are not their load.
-fn found<'a>(experiment: &Experiment, arms: &'a [Measured], metric: &Metric, marks: &Marks<'_>) -> Vec<Curve<'a>> {
-    let has = |arm: &&Measured| ["tps", &metric.name].iter().all(|name| arm.values.contains_key(*name));
+fn found<'a>(
+    experiment: &Experiment,
+    arms: &'a [Measured],
+    metrics: [&Metric; 2],
+    marks: &Marks<'_>,
+) -> Vec<Curve<'a>> {
+    let has = |arm: &&Measured| metrics.iter().all(|metric| arm.values.contains_key(metric.name.as_ref()));
     // By the group and the factors but for the load: each arm with all of its factors.
     let kinds = groups(arms.iter().filter(has).filter_map(|arm| {
         let factors = experiment.factors(experiment.arm(&arm.name)?);
@@ -149,7 +162,7 @@ fn found<'a>(experiment: &Experiment, arms: &'a [Measured], metric: &Metric, mar
         let load = LOAD.iter().copied().find(|load| varies(load, arms));
         let points = |arms: &[&(&'a Measured, Factors)]| {
             let mut points: Vec<Point<'a>> =
-                arms.iter().map(|(arm, factors)| point(arm, factors, load, metric, marks)).collect();
+                arms.iter().map(|(arm, factors)| point(arm, factors, load, metrics, marks)).collect();
             points.sort_by(|a, b| a.load.total_cmp(&b.load));
             points
         };
@@ -184,7 +197,7 @@ fn point<'a>(
     arm: &'a Measured,
     factors: &Factors,
     load: Option<&str>,
-    metric: &Metric,
+    metrics: [&Metric; 2],
     marks: &Marks<'_>,
 ) -> Point<'a> {
     let median = |name: &str| arm.values.get(name).map_or(0.0, |spread| spread.median);
@@ -196,8 +209,8 @@ fn point<'a>(
         text: text.join(", "),
         on_line: load.is_some(),
         load: value.and_then(|value| value.parse().ok()).unwrap_or(0.0),
-        tps: median("tps"),
-        latency: median(&metric.name),
+        tps: median(&metrics[0].name),
+        latency: median(&metrics[1].name),
         marks,
     }
 }
@@ -298,11 +311,12 @@ mod tests {
             one.values = values.map(|(name, value)| (name.to_owned(), spread(value))).into();
             measured.push(one);
         }
-        let (experiment, latency) = (&record.conditions.experiment, Metric::by_name("latency_ms").unwrap());
-        let lines = found(experiment, &measured, latency, &marks(clients));
+        let [tps, latency] = ["tps", "latency_ms"].map(|name| Metric::by_name(name).unwrap());
+        let experiment = &record.conditions.experiment;
+        let lines = found(experiment, &measured, [tps, latency], &marks(clients));
         let texts = |line: &Curve<'_>| line.points.iter().map(|point| point.text.clone()).collect();
         let lines = lines.iter().map(|line| (line.about.clone(), texts(line))).collect();
-        (lines, curves(experiment, &measured, &[latency], clients).into_string())
+        (lines, curves(experiment, &measured, tps, &[latency], clients).into_string())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Comparisons as a forest plot: each verdict, with its estimate and its interval on a common scale of ratios.
 
-use super::super::figure::{change, tick};
+use super::super::figure::{change, name, tick};
 use super::scale::Scale;
 use super::track::{self, HEIGHT, Row};
 use crate::core::Metric;
@@ -24,7 +24,7 @@ impl<'a> Forest<'a> {
     pub(in super::super) fn new(all: impl IntoIterator<Item = &'a Compared>, metric: &'a Metric, matters: f64) -> Self {
         let comparisons = all.into_iter().filter_map(|one| one.comparison.as_ref());
         let ends = comparisons.flat_map(|one| {
-            let interval = one.interval.map_or([one.ratio, one.ratio], |interval| [interval.low, interval.high]);
+            let interval = one.interval.or(one.every).map_or([one.ratio; 2], |interval| [interval.low, interval.high]);
             [one.ratio, interval[0], interval[1]]
         });
         let ends: Vec<f64> = ends.chain([1.0 / (1.0 + matters), 1.0 + matters]).collect();
@@ -45,7 +45,7 @@ impl<'a> Forest<'a> {
             false if (value - 1.0).abs() < 1e-9 => "0".to_owned(),
             false => format!("{:+.0} %", (value - 1.0) * 100.0).replace('-', "−"),
         };
-        let unit = format!("{} compared with the other arm; logarithmic scale", self.metric.name);
+        let unit = format!("{} compared with the other arm; logarithmic scale", name(self.metric));
         track::rows("forest", rows, scale, tick, &unit)
     }
 
@@ -62,12 +62,17 @@ impl<'a> Forest<'a> {
             @if let Some(interval) = comparison.interval {
                 (track::line(&format!("interval {class}"), scale.percent(interval.low), scale.percent(interval.high)))
             }
+            @if let Some(every) = comparison.every {
+                (track::line("whisker", scale.percent(every.low), scale.percent(every.high)))
+            }
             path class={ "estimate " (class) } d=(track::dots([(scale.percent(comparison.ratio), HEIGHT / 2.0)])) {}
         };
         let value = html! {
             span class=(class) { (change(comparison.ratio)) }
             @if let Some(interval) = comparison.interval {
                 small { (change(interval.low)) " to " (change(interval.high)) }
+            } @else if let Some(every) = comparison.every {
+                small { "blocks: " (change(every.low)) " to " (change(every.high)) }
             } @else { small { "no interval" } }
         };
         Row { name, title, marks, value }
