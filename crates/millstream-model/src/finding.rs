@@ -59,6 +59,9 @@ pub struct Finding {
     pub sentence: String,
     /// How that is known.
     pub evidence: Vec<Evidence>,
+    /// Those of these numbers that a page draws beside each other, because their sizes say more than the numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bars: Vec<Bar>,
     /// Seconds for which the server has counted, if the finding rests on its counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_seconds: Option<f64>,
@@ -92,6 +95,17 @@ pub struct Evidence {
     pub value: String,
     /// The view, file or command that shows it.
     pub source: String,
+}
+
+/// A number that is drawn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bar {
+    /// What it is.
+    pub name: String,
+    /// Its size, in the unit that all of the finding have.
+    pub value: f64,
+    /// It, as a person reads it.
+    pub shown: String,
 }
 
 /// What to do about a finding.
@@ -161,6 +175,7 @@ impl Finding {
             subject,
             sentence: sentence.into(),
             evidence: Vec::new(),
+            bars: Vec::new(),
             counted_seconds: None,
             time_percent: None,
             waste_bytes: None,
@@ -185,6 +200,13 @@ impl Finding {
             Some(value) => self.with(name, value, source),
             None => self,
         }
+    }
+
+    /// Adds a number that is drawn beside the others.
+    #[must_use]
+    pub fn drawn(mut self, name: &str, value: u64, shown: impl ToString) -> Self {
+        self.bars.push(Bar { name: name.to_owned(), value: value as f64, shown: shown.to_string() });
+        self
     }
 
     /// Says for how many seconds the server has counted, if that is known.

@@ -30,7 +30,7 @@ mod word;
 pub use collection::{CollectionName, NameError};
 pub use decimal::{is_decimal, put_decimal};
 pub use fault::{Fault, REASONS, Reason};
-pub use finding::{Change, Class, Danger, Evidence, Finding, Level, Repair, Restart};
+pub use finding::{Bar, Change, Class, Danger, Evidence, Finding, Level, Repair, Restart};
 pub use key::{KeyColumn, KeySpec};
 pub use key_error::KeyError;
 pub use key_literal::{LiteralError, put_literal, put_version};

@@ -51,6 +51,8 @@ fn finding(row: &Row, texts: &BTreeMap<i64, String>, task: &Task) -> Finding {
         .costs(percent(sessions, number(row, "active")).min(100.0))
         .with("sessions that wait", sessions, "pg_blocking_pids")
         .with("active sessions", number(row, "active"), "pg_stat_activity")
+        .drawn("sessions that wait", sessions, sessions)
+        .drawn("active sessions", number(row, "active"), number(row, "active"))
         .with_known("its state", Some(state).filter(|state| !state.is_empty()), "pg_stat_activity")
         .with_known("its statement", text.map(|text| shown(text)), "pg_stat_statements")
         .with_known("its statement begins with", words.map(|words| shown(words)), "pg_stat_activity")

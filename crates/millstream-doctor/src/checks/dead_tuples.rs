@@ -101,6 +101,8 @@ fn of_small(rows: &[Row], common: Option<&Cause>, database: &Database, task: &Ta
             .with("dead rows", quantity::count(dead), source)
             .with("size", quantity::bytes(size), "pg_class.relpages, or from the rows")
             .with("the worst", worst.join(", "), source)
+            .drawn("dead rows", dead, quantity::count(dead))
+            .drawn("other rows", live, quantity::count(live))
             .counted(database.counted_seconds)
             .unless("autovacuum is on its way through them")
             .repaired_by(cause.repair),
@@ -126,6 +128,9 @@ fn finding(row: &Row, cause: Cause, task: &Task) -> Finding {
         .with("autovacuum starts at", count(row, "starts_at"), "pg_settings, pg_class.reloptions")
         .with("size", bytes(row, "bytes"), "pg_class.relpages, or from the rows")
         .with("last vacuum", last, source)
+        .drawn("dead rows", dead, quantity::count(dead))
+        .drawn("other rows", live, quantity::count(live))
+        .drawn("autovacuum starts at", number(row, "starts_at"), count(row, "starts_at"))
         .unless("the table has just reached that number, and autovacuum comes to it soon")
         .repaired_by(cause.repair)
 }

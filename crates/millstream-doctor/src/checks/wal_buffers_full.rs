@@ -3,6 +3,7 @@
 use super::number::{bytes, count, number, percent};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
+use millstream_model::quantity;
 use millstream_model::{Class, Level, Repair};
 use millstream_pg::sizing::{size, wal_buffers};
 
@@ -29,11 +30,14 @@ async fn look(server: &Server, task: Task) -> Looked {
     let sentence = format!(
         "{per_second:.1} times a second a session found the WAL buffers full, for {share:.0} % of the pages of WAL"
     );
+    let written = quantity::whole(number(&row, "wal_bytes") as f64 / seconds);
     let finding = task
         .finding(Level::Info, "wal_buffers", sentence)
         .with("times that they were full", count(&row, "waits"), "pg_stat_wal.wal_buffers_full")
         .with("WAL", bytes(&row, "wal_bytes"), "pg_stat_wal.wal_bytes")
         .with("wal_buffers", bytes(&row, "buffers"), "pg_settings")
+        .drawn("WAL in a second", written, quantity::bytes(written))
+        .drawn("wal_buffers", number(&row, "buffers"), bytes(&row, "buffers"))
         .counted(seconds)
         .unless("a load or an index build has run once since the counters began");
     let larger = larger(number(&row, "buffers"), number(&row, "shared"), number(&row, "segment"));

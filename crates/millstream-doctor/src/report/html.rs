@@ -27,18 +27,25 @@ pub fn html(report: &Report, options: &RunOptions) -> String {
                 @if let Some(counting) = counting(report) { p { (counting) } }
                 @if let Some(surroundings) = surroundings(report) { p { (surroundings) } }
                 @if report.findings.is_empty() { p { "Nothing was found." } }
-                @for finding in &shown { (section(finding, options)) }
+                (contents(report, &shown, &folded))
+                @if !shown.is_empty() {
+                    h2 id="findings" { "Findings" }
+                    (overview(&shown))
+                    @for (n, finding) in shown.iter().enumerate() { (section(&format!("finding-{n}"), finding, options)) }
+                }
                 @if !folded.is_empty() {
-                    details {
+                    details id="machine" {
                         summary { "Notes about the machine, as most of its kind give them: " (folded.len()) }
-                        @for finding in &folded { (section(finding, options)) }
+                        @for (n, finding) in folded.iter().enumerate() {
+                            (section(&format!("machine-{n}"), finding, options))
+                        }
                     }
                 }
                 @if report.findings.iter().any(|finding| !ways(finding, options).is_empty()) {
                     @if let Some(what) = left_out(options) { p { (what) } }
                 }
                 @if !report.skipped.is_empty() {
-                    h2 { "Not looked at" }
+                    h2 id="unseen" { "Not looked at" }
                     table {
                         @for skip in &report.skipped {
                             tr {
@@ -56,7 +63,7 @@ pub fn html(report: &Report, options: &RunOptions) -> String {
                     (names("Gone since then", &changes.gone))
                 }
                 @if let Some(since) = since(report) {
-                    h2 { (since) }
+                    h2 id="since" { (since) }
                     ul { @for sentence in happened(report) { li { (sentence) } } }
                 }
             }
@@ -65,14 +72,76 @@ pub fn html(report: &Report, options: &RunOptions) -> String {
     page.into_string()
 }
 
+/// The parts of the page, if there are several.
+fn contents(report: &Report, shown: &[&Finding], folded: &[&Finding]) -> Markup {
+    let part = |id, title: &str, count: usize| (count > 0).then(|| (id, title.to_owned(), count));
+    let parts: Vec<(&str, String, usize)> = [
+        part("findings", "Findings", shown.len()),
+        part("machine", "Notes about the machine", folded.len()),
+        part("unseen", "Not looked at", report.skipped.len()),
+        part("since", "Since the earlier look", happened(report).len()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    markup! {
+        @if parts.len() > 1 {
+            nav {
+                b { "Contents" }
+                ul { @for (id, title, count) in &parts { li { a href={ "#" (id) } { (title) } " (" (count) ")" } } }
+            }
+        }
+    }
+}
+
+/// A line for each finding, with the way to it.
+fn overview(findings: &[&Finding]) -> Markup {
+    markup! {
+        table.overview {
+            thead { tr { th { "level" } th { "finding" } th { "what is wrong" } th { "costs" } } }
+            tbody {
+                @for (n, finding) in findings.iter().enumerate() {
+                    @let level = level(finding.level);
+                    tr class=(level) {
+                        td { b { (level) } }
+                        th {
+                            a href={ "#finding-" (n) } { (finding.check) }
+                            @if !finding.subject.is_empty() { br; (finding.subject) }
+                            @if let Some(database) = &finding.database { " in " (database) }
+                        }
+                        td { (finding.sentence) }
+                        td { (danger(finding).map(str::to_owned).or_else(|| cost(finding)).unwrap_or_default()) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The numbers of a finding that are drawn, each as a bar from 0.
+fn bars(finding: &Finding) -> Markup {
+    let most = finding.bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
+    markup! {
+        @if most > 0.0 {
+            div.bars {
+                @for bar in &finding.bars {
+                    span { (bar.name) }
+                    span.track { span.bar style={ "width:" (format!("{:.1}", 100.0 * bar.value / most)) "%" } {} }
+                    span.number { (bar.shown) }
+                }
+            }
+        }
+    }
+}
+
 fn names(title: &str, names: &[String]) -> Markup {
     markup! { @if !names.is_empty() { p { b { (title) } ": " (names.join(", ")) } } }
 }
 
-fn section(finding: &Finding, options: &RunOptions) -> Markup {
+fn section(id: &str, finding: &Finding, options: &RunOptions) -> Markup {
     let level = level(finding.level);
     markup! {
-        section class={ "finding " (level) } {
+        section id=(id) class={ "finding " (level) } {
             h2 {
                 b { (level) } " " (finding.check)
                 @if !finding.subject.is_empty() { ": " (finding.subject) }
@@ -87,6 +156,7 @@ fn section(finding: &Finding, options: &RunOptions) -> Markup {
                     tr { th { (one.name) } td { (one.value) } td.source { (one.source) } }
                 }
             }
+            (bars(finding))
             @if let Some(alternative) = &finding.alternative { p { b { "Unless " } (alternative) "." } }
             @if let Some(repair) = &finding.repair {
                 p { b { "To do: " } (repair.sentence) "." }
@@ -99,7 +169,7 @@ fn section(finding: &Finding, options: &RunOptions) -> Markup {
                 }
             }
             @for (what, command) in ways(finding, options) { p { b { (what) ": " } code { (command) } } }
-            p.key { (finding.key) }
+            p.key { "Key, by which it is silenced or repaired: " (finding.key) }
         }
     }
 }
@@ -115,8 +185,32 @@ mod tests {
         assert!(page.contains("public.&lt;s&gt;") && !page.contains("<s>"), "{page}");
         assert!(page.contains("alter sequence s as bigint;\n-- then look again\n"), "{page}");
         assert!(page.contains("<b>Apply: </b><code>millstream doctor fix checkpoint-forced</code>"), "{page}");
-        for word in ["src=", "href=", "url(", "@import"] {
+        for word in ["src=", "url(", "@import", "<script"] {
             assert!(!page.contains(word), "{word}");
         }
+        assert_eq!(page.matches("href=").count(), page.matches("href=\"#").count(), "only to places on the page");
+    }
+
+    #[test]
+    fn a_table_of_findings_and_the_contents_lead_to_what_is_on_the_page() {
+        let report = fixture::report();
+        let page = html(&report, &RunOptions::default());
+        let targets: Vec<&str> = page.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert_eq!(targets, ["findings", "unseen", "finding-0", "finding-1"]);
+        for target in targets {
+            assert_eq!(page.matches(&format!("id=\"{target}\"")).count(), 1, "{target}");
+        }
+        let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}"));
+        assert!(at("<table class=\"overview\">") < at("<section"), "{page}");
+    }
+
+    #[test]
+    fn numbers_that_a_finding_draws_are_bars_from_0() {
+        let mut report = fixture::report();
+        let finding = report.findings.remove(0).drawn("dead rows", 50, "50").drawn("other rows", 200, "200");
+        report.findings = vec![finding];
+        let page = html(&report, &RunOptions::default());
+        assert!(page.contains("style=\"width:25.0%\"") && page.contains("style=\"width:100.0%\""), "{page}");
+        assert!(!html(&fixture::report(), &RunOptions::default()).contains("class=\"bars\""));
     }
 }
