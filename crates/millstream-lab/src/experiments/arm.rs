@@ -78,7 +78,7 @@ pub struct Setup {
     /// Variables of the scripts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, Number>,
-    /// Rows that a transaction or a command writes; then the metric `rows_per_second` is measured.
+    /// Rows that a transaction or a command writes; then the metric `rows_per_second` is measured. 0: there are none to count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<Number>,
     /// Tables without WAL.
@@ -315,9 +315,9 @@ impl Setup {
         self.threads.as_ref().and_then(Number::whole).unwrap_or(1)
     }
 
-    /// Rows that a transaction or a command writes.
+    /// Rows that a transaction or a command writes. `None` also for 0, which says that there are none to count.
     pub(crate) fn rows(&self) -> Option<f64> {
-        self.rows.as_ref().and_then(Number::value)
+        self.rows.as_ref().and_then(Number::value).filter(|rows| *rows > 0.0)
     }
 
     /// The slow disk of its server, if it is to have one.
@@ -389,7 +389,7 @@ impl Setup {
         if self.delay_ms.is_some() && self.via == Some(Via::Socket) {
             refuse("via", "a delay needs via = \"tcp\"".to_owned());
         }
-        if self.rows.is_some() && self.rows().is_none() {
+        if self.rows.as_ref().is_some_and(|rows| rows.value().is_none_or(|rows| rows < 0.0)) {
             refuse("rows", "rows must be a number".to_owned());
         }
         if metric == "rows_per_second" && self.rows.is_none() {

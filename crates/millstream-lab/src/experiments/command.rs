@@ -227,6 +227,14 @@ mod tests {
     use crate::experiments::commands::Commands;
     use crate::experiments::{Selection, Source};
 
+    #[tokio::test]
+    async fn a_command_that_writes_no_rows_to_count_has_its_time_alone() {
+        let setup = Setup { rows: Some(crate::experiments::Number::Plain(0.0)), ..Setup::default() };
+        let found = measure("true", &setup, &experiment(true), Ground::Nothing).await;
+        let Ok(measures) = found else { panic!("it runs") };
+        assert!(measures.values.contains_key("wall_seconds") && !measures.values.contains_key("rows_per_second"));
+    }
+
     /// Two commands, of which the time or the rows per second decide.
     fn experiment(time_decides: bool) -> Experiment {
         let metric = if time_decides { "wall_seconds" } else { "rows_per_second" };

@@ -194,6 +194,21 @@ mod tests {
     }
 
     #[test]
+    fn the_steps_of_the_upsert_article_are_arms_also_all_at_once_and_by_millstream() {
+        let experiment = Source::named("upsert", &Selection::default()).unwrap().experiment;
+        for name in ["recipe-unlogged", "recipe-logged", "millstream-unlogged", "millstream-published"] {
+            assert!(experiment.arm(name).is_some(), "{name}");
+        }
+        let settings = experiment.setup(experiment.arm("recipe-logged").unwrap()).settings;
+        for name in ["shared_buffers", "effective_io_concurrency", "commit_delay", "max_wal_size"] {
+            assert!(settings.contains_key(name), "{name}");
+        }
+        let refresh = experiment.setup(experiment.arm("refresh").unwrap());
+        assert_eq!(refresh.rows(), None, "it is shown in seconds");
+        assert!(experiment.show.iter().any(|one| one.as_str() == "wall_seconds"));
+    }
+
+    #[test]
     fn an_experiment_of_a_user_is_read_with_the_files_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("own.toml");

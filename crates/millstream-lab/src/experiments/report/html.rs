@@ -316,7 +316,7 @@ mod tests {
     use super::super::fixture::{FIRST, record};
     use super::*;
     use crate::core::{Limiter, Outcome};
-    use crate::experiments::Commands;
+    use crate::experiments::{ChosenMetric, Commands};
 
     /// Most bytes of a page.
     const BYTES_MAX: usize = 2_000_000;
@@ -410,6 +410,18 @@ mod tests {
             measures.values.retain(|name, _| !name.starts_with('p'));
         }
         assert_eq!(headings(&record), all - 1);
+    }
+
+    #[test]
+    fn a_group_without_the_metric_that_decides_is_drawn_by_another() {
+        let mut record = record(2, 8, 5);
+        record.conditions.experiment.show = vec![ChosenMetric::known("wall_seconds").unwrap()];
+        for run in record.runs.iter_mut().filter(|run| run.arm == "arm-<1>") {
+            let Outcome::Measured(measures) = &mut run.outcome else { panic!("{run:?}") };
+            measures.values = [("wall_seconds".to_owned(), 7.5)].into();
+        }
+        let text = page(&record);
+        assert!(text.contains("time, s</div>") && text.contains("throughput, tx/s</div>"), "{text}");
     }
 
     #[test]
