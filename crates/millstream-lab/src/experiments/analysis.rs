@@ -74,7 +74,7 @@ pub struct NamedDial {
 }
 
 impl NamedDial {
-    fn of((name, Dial { value, changes, usual }): (&String, &Dial)) -> Self {
+    fn of((name, Dial { value, changes, usual, .. }): (&String, &Dial)) -> Self {
         let (name, value, changes, usual) = (name.clone(), value.clone(), changes.clone(), usual.clone());
         Self { name, value, changes, usual }
     }

@@ -1,8 +1,10 @@
 //! A dial of an experiment: a value that a user may choose, with what it changes.
 
 use super::plain_text::PlainText;
+use crate::core::word::unknown;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// A value that a user may choose. A file writes it as the value alone, or as `{ value = 4, changes = "sessions" }`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,6 +15,8 @@ pub struct Dial {
     pub changes: String,
     /// The usual value, if another one counts.
     pub usual: Option<String>,
+    /// If it chooses arms: its possible values, each with the arms, as `--arms` names them; none stands for all.
+    pub arms: BTreeMap<String, Vec<String>>,
 }
 
 impl Dial {
@@ -22,6 +26,20 @@ impl Dial {
             let before = std::mem::replace(&mut self.value, value.to_owned());
             self.usual = self.usual.take().or(Some(before)).filter(|usual| usual != value);
         }
+    }
+
+    /// The arms that it chooses; `None` for all.
+    ///
+    /// # Errors
+    /// It chooses arms, and its value is not one of those that it may have.
+    pub(super) fn chosen_arms(&self, name: &str) -> Result<Option<&[String]>, String> {
+        if self.arms.is_empty() {
+            return Ok(None);
+        }
+        let known: Vec<&str> = self.arms.keys().map(String::as_str).collect();
+        let chosen =
+            self.arms.get(&self.value).ok_or_else(|| unknown(&format!("value of {name}"), &self.value, &known))?;
+        Ok(Some(chosen.as_slice()).filter(|arms| !arms.is_empty()))
     }
 
     /// The value, and the usual one if it is another.
@@ -43,6 +61,8 @@ impl<'de> Deserialize<'de> for Dial {
             changes: String,
             #[serde(default)]
             usual: Option<String>,
+            #[serde(default)]
+            arms: BTreeMap<String, Vec<String>>,
         }
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "expected a value, or { value = .., changes = \"..\" }")]
@@ -52,14 +72,16 @@ impl<'de> Deserialize<'de> for Dial {
         }
         Ok(match Form::deserialize(deserializer)? {
             Form::Alone(PlainText(value)) => Self { value, ..Self::default() },
-            Form::Table(Table { value: PlainText(value), changes, usual }) => Self { value, changes, usual },
+            Form::Table(Table { value: PlainText(value), changes, usual, arms }) => {
+                Self { value, changes, usual, arms }
+            }
         })
     }
 }
 
 impl Serialize for Dial {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.changes.is_empty() && self.usual.is_none() {
+        if self.changes.is_empty() && self.usual.is_none() && self.arms.is_empty() {
             return serializer.serialize_str(&self.value);
         }
         let mut table = serializer.serialize_map(None)?;
@@ -68,6 +90,9 @@ impl Serialize for Dial {
         if let Some(usual) = &self.usual {
             table.serialize_entry("usual", usual)?;
         }
+        if !self.arms.is_empty() {
+            table.serialize_entry("arms", &self.arms)?;
+        }
         table.end()
     }
 }
@@ -75,7 +100,6 @@ impl Serialize for Dial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     #[test]
     fn a_dial_is_a_value_alone_or_with_what_it_changes_and_a_record_keeps_it() {
@@ -89,5 +113,20 @@ mod tests {
         dials.get_mut("c").unwrap().choose("8");
         assert_eq!(dials["c"].usual, None, "it is the usual one again");
         assert!(toml::from_str::<BTreeMap<String, Dial>>("a = { valeu = 1 }").is_err());
+    }
+    #[test]
+    fn a_dial_may_choose_arms_and_a_record_keeps_that() {
+        let text = "rows = { value = 'all', changes = 'which rows', arms = { all = [], few = ['a/1', 'b'] } }\n";
+        let mut dials: BTreeMap<String, Dial> = toml::from_str(text).unwrap();
+        let dial = dials.get_mut("rows").unwrap();
+        assert_eq!(dial.chosen_arms("rows"), Ok(None));
+        dial.choose("few");
+        assert_eq!(dial.chosen_arms("rows").unwrap().unwrap(), ["a/1", "b"]);
+        let json = serde_json::to_string(&dials).unwrap();
+        assert_eq!(serde_json::from_str::<BTreeMap<String, Dial>>(&json).unwrap(), dials);
+        let dial = dials.get_mut("rows").unwrap();
+        dial.choose("fwe");
+        let refused = dial.chosen_arms("rows").unwrap_err();
+        assert!(refused.contains("unknown value of rows \"fwe\": did you mean \"few\"?"), "{refused}");
     }
 }

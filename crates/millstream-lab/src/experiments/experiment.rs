@@ -1,6 +1,7 @@
 //! An experiment as a file: its question, its arms, and how each is run.
 
 use super::arm::{Arm, BUILTIN, Setup};
+use super::article::Article;
 use super::chosen_metric::ChosenMetric;
 use super::dial::Dial;
 use super::mistakes::Mistakes;
@@ -75,6 +76,9 @@ pub struct Experiment {
     pub equal: Option<Equal>,
     /// Also measure the mean time of each statement, in runs of their own.
     pub statements: bool,
+    /// The published table that arms repeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub article: Option<Article>,
     /// Whether values of the metric add up, as the times of a packet do. Then a report shows by how much an arm differs
     /// from the first of its group, not how many times the first it is.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -217,6 +221,11 @@ impl Experiment {
         mistakes.refuse(refusals, &origins);
         if !mistakes.is_empty() {
             return Err(wrong(mistakes.to_string()));
+        }
+        let dials = parsed.values.clone();
+        for (dial, value) in &dials {
+            let chosen = value.chosen_arms(dial).map_err(wrong)?;
+            chosen.map_or(Ok(()), |arms| parsed.keep_arms(arms)).map_err(wrong)?;
         }
         parsed.keep_arms(&selection.arms).map_err(wrong)?;
         Ok(parsed)

@@ -163,6 +163,9 @@ mod tests {
                 let other = match usual.value.parse::<u64>() {
                     _ if dial == "protocol" => "extended".to_owned(),
                     _ if dial == "disk" => "flush_ms=3".to_owned(),
+                    _ if !usual.arms.is_empty() => {
+                        usual.arms.keys().find(|value| **value != usual.value).unwrap().clone()
+                    }
                     Ok(number) => (number + 1).to_string(),
                     Err(_) => "3".to_owned(),
                 };

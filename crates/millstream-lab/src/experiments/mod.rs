@@ -2,6 +2,7 @@
 
 mod analysis;
 mod arm;
+mod article;
 mod block_values;
 mod chosen_metric;
 mod client_count;
@@ -47,6 +48,7 @@ mod words;
 
 pub use analysis::{Analysis, Blocks, Compared, LimitedRuns, Look, Measured, NamedDial, SplitTime};
 pub use arm::{Arm, Number, Protocol, Setup};
+pub use article::{Article, Conclusion, Step};
 #[cfg(test)]
 pub(crate) use block_values::pairs;
 pub use chosen_metric::ChosenMetric;

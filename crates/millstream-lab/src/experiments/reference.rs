@@ -1,6 +1,6 @@
 //! `docs/reference/experiments.md` has every word of an experiment's file.
 
-use super::{Arm, Data, Equal, Experiment, GuestNeeds, Setup, Split};
+use super::{Arm, Article, Conclusion, Data, Equal, Experiment, GuestNeeds, Setup, Split, Step};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
@@ -23,6 +23,9 @@ fn every_word_of_an_experiment_is_in_the_reference() {
         keys::<Equal>(),
         keys::<GuestNeeds>(),
         keys::<Split>(),
+        keys::<Article>(),
+        keys::<Step>(),
+        keys::<Conclusion>(),
     ];
     let mut words = tables.concat();
     assert!(words.len() > 50, "{words:?}");

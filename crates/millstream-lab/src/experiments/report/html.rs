@@ -2,6 +2,7 @@
 
 use super::super::analysis::{Analysis, Blocks, Compared, Measured};
 use super::super::record::Record;
+use super::article::Repeated;
 use super::chart::{self, Forest};
 use super::figure::{change, figure, name, tick};
 use super::undecided::Sorted;
@@ -23,6 +24,7 @@ pub fn html(record: &Record, analysis: &Analysis) -> String {
     let content = html! {
         (heading(record, analysis))
         (answer(record, analysis, metric))
+        @if let Some(repeated) = Repeated::of(record, analysis) { (repeated.table()) }
         (results(record, analysis))
         (latencies(record, analysis))
         (written(record, analysis))
@@ -96,10 +98,16 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
         }
     };
     let others = shown_verdicts(analysis, name);
+    let repeated = Repeated::of(record, analysis);
+    // Where an article has conclusions, its readers look for those.
+    let lines_max = if repeated.is_some() { 0 } else { REPORT_EFFECTS_MAX };
     html! {
         section class="answer" {
             h2 { "Answer" }
             @if let Some(why) = &analysis.no_verdicts { p { "No verdicts: " (why) "." } }
+            @if let Some(repeated) = &repeated {
+                ul { @for one in repeated.conclusions() { li { (capital(&one)) "." } } }
+            }
             @if let Some(why) = nothing_compared(record, analysis) { p { "Nothing is compared: " (page::clipped(&why)) "." } }
             @if all.len() > first.len() { p class="caption" { "The " (first.len()) " largest of " (all.len()) " effects, those with a verdict first." } }
             @if !all.is_empty() { figure { (forest.plot(first.iter().copied(), say)) } }
@@ -146,7 +154,7 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
                 }
                 @if !others.is_empty() {
                     dt { "Other metrics" }
-                    dd { (lines(&others)) }
+                    dd { (lines(&others, lines_max)) }
                 }
                 @if record.conditions.experiment.server {
                     dt { "Durability" }
@@ -172,8 +180,8 @@ fn noise_of(noise: &Compared, metric: &Metric) -> Markup {
 }
 
 /// A few lines, and the others folded.
-fn lines(all: &[String]) -> Markup {
-    let (first, rest) = all.split_at(all.len().min(REPORT_EFFECTS_MAX));
+fn lines(all: &[String], most: usize) -> Markup {
+    let (first, rest) = all.split_at(all.len().min(most));
     html! {
         @for one in first { div { (one) "." } }
         @if !rest.is_empty() {

@@ -2,6 +2,7 @@
 
 use super::super::analysis::Analysis;
 use super::super::record::Record;
+use super::article::Repeated;
 use super::undecided::Sorted;
 use super::{
     cell, client_counts, columns, dials, first_of, groups, in_common, length, limiters, noise, nothing_compared,
@@ -41,6 +42,7 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     let mut said = analysis.missing();
     said.extend(analysis.no_verdicts.iter().map(|why| format!("no verdicts: {why}")));
     said.extend(nothing_compared(record, analysis).map(|why| format!("nothing is compared: {why}")));
+    said.extend(Repeated::of(record, analysis).into_iter().flat_map(|one| [one.conclusions(), one.lines()].concat()));
     said.extend(Sorted::of(verdicts(analysis)).lines());
     said.extend(shown_verdicts(analysis, plain_name).iter().map(|one| format!("other metrics, {one}")));
     said.extend(noise(analysis).map(|one| format!("noise, {} against itself: {}", one.with, one.sentence)));

@@ -1,5 +1,6 @@
 //! Reports of a record: as text, as Markdown, as CSV and as an HTML page.
 
+mod article;
 mod chart;
 mod csv;
 mod figure;

@@ -2,6 +2,7 @@
 
 use super::super::analysis::{Analysis, Look, Measured};
 use super::super::record::Record;
+use super::article::Repeated;
 use super::figure::figure;
 use super::undecided::Sorted;
 use super::{
@@ -50,6 +51,10 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
     text.section("Not the same promise:", promises);
     text.section("", analysis.no_verdicts.iter().map(|why| format!("No verdicts: {why}.")));
     text.section("", nothing_compared(record, analysis).map(|why| format!("Nothing is compared: {why}.")));
+    if let Some(repeated) = Repeated::of(record, analysis) {
+        text.section("What the article concluded, and today's figures:", repeated.conclusions());
+        text.section("The table of the article:", repeated.lines());
+    }
     text.section("Verdicts:", Sorted::of(verdicts(analysis)).lines());
     text.section("Verdicts by the other metrics that are shown:", shown_verdicts(analysis, plain_name));
     let noise = noise(analysis).map(|one| format!("{} against itself: {}", one.with, one.sentence));
