@@ -310,8 +310,11 @@ pub(crate) const RUNNING_MIN: f64 = 0.5;
 /// for the client or for the way to it.
 pub(crate) const SESSIONS_ACTIVE_PERCENT: f64 = 50.0;
 
-/// Memory of a guest, in megabytes. All of its files are in it.
+/// Memory of a guest, in megabytes. Its files are in it, but for those of the server.
 pub(crate) const GUEST_MEMORY_MB: u32 = 3_072;
+
+/// Size of a guest's disk. The file takes as much as is written.
+pub(crate) const GUEST_DISK_BYTES: u64 = 2 << 30;
 
 /// Most bytes that are read of a configuration file of the lab's own server.
 pub(crate) const CONF_BYTES_MAX: u64 = 4 << 20;

@@ -104,7 +104,7 @@ impl Difference {
 }
 
 /// Fewest records a side with which a verdict at 1 % is possible.
-pub(super) const RECORDS_MIN: usize = 5;
+pub const RECORDS_MIN: usize = 5;
 
 /// Instead of a verdict about an arm that was run in guests on both sides.
 const EMULATED: &str = "works in both; emulated, so no verdict about speed";

@@ -55,7 +55,7 @@ pub use chosen_metric::ChosenMetric;
 pub use client_count::{Choice, ClientCount};
 pub(crate) use command::{PGBENCH, run_to_end};
 pub use commands::Commands;
-pub use compare::{Difference, Differences, compare};
+pub use compare::{Difference, Differences, RECORDS_MIN, compare};
 pub use conditions::{Conditions, Request};
 pub use course::{Ended, run};
 pub use dial::Dial;

@@ -41,11 +41,20 @@ const EXPERIMENT: &str = "/experiment";
 /// Where the modules of the kernel are.
 const MODULES: &str = "/lib/modules";
 
+/// Modules of a kernel.
+#[derive(Debug, Default)]
+pub(super) struct Modules {
+    /// Those of the disk. A guest works without them, too.
+    pub(super) disk: Vec<Module>,
+    /// Those that the experiment needs.
+    pub(super) experiment: Vec<Module>,
+}
+
 /// Makes the image in a directory, with modules of the kernel, and returns its path.
 ///
 /// # Errors
 /// PostgreSQL is not complete; a file or a library is missing or cannot be read; the disk is full.
-pub(super) async fn make(guests: &Guests<'_>, modules: &[Module], dir: &Path) -> Result<PathBuf, Error> {
+pub(super) async fn make(guests: &Guests<'_>, modules: &Modules, dir: &Path) -> Result<PathBuf, Error> {
     let Guests { request, source, busybox, postgres, root, .. } = guests;
     let (busybox, root) = (busybox.as_path(), root.as_deref());
     let mut files: Vec<PathBuf> = Vec::new();
@@ -73,8 +82,9 @@ pub(super) async fn make(guests: &Guests<'_>, modules: &[Module], dir: &Path) ->
     let mut copies = vec![(request.program, Path::new("/millstream")), (busybox, Path::new("/bin/busybox"))];
     let inside = |file| root.and_then(|root| Path::strip_prefix(file, root).ok()).unwrap_or(file);
     copies.extend(files.iter().map(|file| (file.as_path(), inside(file.as_path()))));
-    let places: Vec<PathBuf> = modules.iter().map(place_of).collect();
-    copies.extend(modules.iter().zip(&places).map(|(module, place)| (module.file.as_path(), place.as_path())));
+    let all = || modules.disk.iter().chain(&modules.experiment);
+    let places: Vec<PathBuf> = all().map(place_of).collect();
+    copies.extend(all().zip(&places).map(|(module, place)| (module.file.as_path(), place.as_path())));
     if own {
         copies.push((Path::new(request.experiment), Path::new(&experiment)));
     }
@@ -134,7 +144,7 @@ fn missing(absent: &[String], needs: &GuestNeeds) -> Error {
 
 /// What `init.sh` reads: the seconds that the guest has, the programs' directories, what comes before the command, and the
 /// command.
-fn work(experiment: &str, seed: u64, postgres: Option<&Path>, setup: &str, modules: &[Module]) -> String {
+fn work(experiment: &str, seed: u64, postgres: Option<&Path>, setup: &str, modules: &Modules) -> String {
     let (mut path, mut more) = ("/usr/sbin:/usr/bin:/bin".to_owned(), String::new());
     if let Some(bin) = postgres {
         let bin = shell_word(&bin.display());
@@ -144,13 +154,14 @@ fn work(experiment: &str, seed: u64, postgres: Option<&Path>, setup: &str, modul
     let seconds = GUEST_TIME_MAX.as_secs();
     let run = format!("--quick --seed {seed} --scale-max {GUEST_SCALE_MAX} --change-host --in-guest --out /out{more}");
     let experiment = shell_word(experiment);
-    let load = |module: &Module| {
+    let load = |module: &Module, end: &str| {
         let file = shell_word(&place_of(module).display());
-        format!("    insmod {file} {} || return\n", module.parameters)
+        format!("    insmod {file} {}{end}\n", module.parameters)
     };
-    let prepare: String = modules.iter().map(load).collect();
+    let disk: String = modules.disk.iter().map(|module| load(module, "")).collect();
+    let prepare: String = modules.experiment.iter().map(|module| load(module, " || return")).collect();
     format!(
-        "seconds={seconds}\nPATH={path}\nprepare() {{\n{prepare}    :\n{setup}\n}}\n\
+        "seconds={seconds}\nPATH={path}\ndisk() {{\n{disk}    :\n}}\nprepare() {{\n{prepare}    :\n{setup}\n}}\n\
          work() {{\n    /millstream lab run {experiment} {run}\n}}\n"
     )
 }
@@ -300,7 +311,9 @@ mod tests {
     #[test]
     fn names_with_spaces_and_quotes_reach_the_guest() {
         let bonding = Module { file: "/tmp/bonding.ko.xz".into(), parameters: "max_bonds=0".to_owned() };
-        let work = work("/experiment/it's mine.toml", 7, Some(Path::new("/opt/a b/bin")), "", &[bonding]);
+        let blk = Module { file: "/tmp/virtio_blk.ko".into(), parameters: String::new() };
+        let modules = Modules { disk: vec![blk], experiment: vec![bonding] };
+        let work = work("/experiment/it's mine.toml", 7, Some(Path::new("/opt/a b/bin")), "", &modules);
         let run = "/millstream lab run \"/experiment/it's mine.toml\" --quick --seed 7 --scale-max 1";
         assert!(
             work.contains(&format!("\n    {run} --change-host --in-guest --out /out --postgres '/opt/a b/bin'\n")),
@@ -309,7 +322,9 @@ mod tests {
         assert!(work.contains("\nPATH=/usr/sbin:/usr/bin:/bin:'/opt/a b/bin'\n"), "{work}");
         let load = "prepare() {\n    insmod /lib/modules/bonding.ko.xz max_bonds=0 || return\n    :\n";
         assert!(work.contains(load), "{work}");
-        assert!(!super::work("ladder", 1, None, "", &[]).contains("--postgres"));
+        // A guest without its disk works, too.
+        assert!(work.contains("disk() {\n    insmod /lib/modules/virtio_blk.ko \n    :\n}\n"), "{work}");
+        assert!(!super::work("ladder", 1, None, "", &Modules::default()).contains("--postgres"));
     }
 
     #[tokio::test]
@@ -327,7 +342,7 @@ mod tests {
         let request =
             Request { packages: &[], boots: 1, experiment, seed: 1, postgres: None, root: None, program: &program };
         let guests = Guests { request, source, busybox, postgres: None, root: None, dir: dir.path().to_owned() };
-        let image = make(&guests, &[], dir.path()).await.unwrap();
+        let image = make(&guests, &Modules::default(), dir.path()).await.unwrap();
         let members = members(&fs::read(image).unwrap());
         let content = |name: &str| members.iter().find(|(one, ..)| one == name).map(|(.., content)| content.as_slice());
         assert_eq!(content("init"), Some(INIT.as_bytes()));

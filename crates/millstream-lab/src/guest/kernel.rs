@@ -4,8 +4,8 @@ use super::tool::{self, QEMU};
 use crate::core::{Build, record_file};
 use crate::error::Error;
 use crate::experiments::Record;
-use crate::limits::{GUEST_MEMORY_MB, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
-use millstream_host::{Command, make_folder, write_target};
+use crate::limits::{GUEST_DISK_BYTES, GUEST_MEMORY_MB, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
+use millstream_host::{Command, make_folder, own_file, write_target};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,21 @@ const UNPACK: &str = "dpkg-deb --fsys-tarfile \"$1\" | tar -x -C \"$2\" --wildca
 /// Takes modules out of a package. One that the kernel holds itself is not there.
 const UNPACK_MODULES: &str = "package=$1; dir=$2; shift 2
 dpkg-deb --fsys-tarfile \"$package\" | tar -x -C \"$dir\" --transform 's,.*/,,' --wildcards \"$@\" 2>/dev/null || true";
+
+/// Modules that a guest needs for its disk, in the order in which they are loaded. Kernels hold some of them themselves.
+pub(super) const DISK_MODULES: &[&str] = &[
+    "virtio",
+    "virtio_ring",
+    "virtio_pci_legacy_dev",
+    "virtio_pci_modern_dev",
+    "virtio_pci",
+    "virtio_blk",
+    "crc16",
+    "crc32c_generic",
+    "mbcache",
+    "jbd2",
+    "ext4",
+];
 
 /// What to do about a package without a kernel.
 const OTHER_PACKAGE: &str =
@@ -71,7 +86,7 @@ impl Kernel {
     ///
     /// # Errors
     /// The disk is full.
-    pub(super) async fn modules(&self, package: &Path, named: &[String]) -> Result<Vec<Module>, Error> {
+    pub(super) async fn modules(&self, package: &Path, named: &[&str]) -> Result<Vec<Module>, Error> {
         let named: Vec<(&str, &str)> = named.iter().map(|one| one.split_once(' ').unwrap_or((one, ""))).collect();
         let dir = self.file.with_file_name("modules");
         make_folder(&dir).map_err(Error::io("make", &dir))?;
@@ -90,13 +105,16 @@ impl Kernel {
         Ok(named.into_iter().filter_map(module).collect())
     }
 
-    /// Boots it once, and writes the record that the guest sends into a directory, beside the text of its console. `build`: the
-    /// program that it measures, of which the guest does not know the commit.
+    /// Boots it once with an empty disk, and writes the record that the guest sends into a directory, beside the text of its
+    /// console. `build`: the program that it measures, of which the guest does not know the commit.
     ///
     /// # Errors
     /// The guest does not end in time, or does not send a whole record; errors of the disk.
-    pub(super) async fn boot(&self, image: &Path, dir: &Path, build: &Build) -> Result<Record, Error> {
+    pub(super) async fn boot(&self, image: &Path, disk: &Path, dir: &Path, build: &Build) -> Result<Record, Error> {
         make_folder(dir).map_err(Error::io("make", dir))?;
+        // What is never written takes no room.
+        let file = own_file(0o600).write(true).create(true).truncate(true).open(disk);
+        file.and_then(|file| file.set_len(GUEST_DISK_BYTES)).map_err(Error::io("write", disk))?;
         let (console, sent) = (dir.join("console"), dir.join("sent"));
         for file in [&console, &sent] {
             // qemu would follow a link.
@@ -107,7 +125,7 @@ impl Kernel {
             why,
             hint: format!("{} shows what it printed", console.display()),
         };
-        let ended = tool::run(&mut self.machine(image, [&console, &sent]), GUEST_TIME_MAX).await;
+        let ended = tool::run(&mut self.machine(image, disk, [&console, &sent]), GUEST_TIME_MAX).await;
         ended.map_err(|error| failed(error.to_string()))?;
         let mut record = received(&record_file::read(&sent)?).map_err(failed)?;
         if let Some(measured) = &mut record.conditions.build {
@@ -118,13 +136,16 @@ impl Kernel {
         Ok(record)
     }
 
-    /// A machine without disk and network, whose serial ports write into files. A reboot ends it, a panic too.
-    fn machine(&self, image: &Path, ports: [&Path; 2]) -> Command {
+    /// A machine with a disk and without a network, whose serial ports write into files. A reboot ends it, a panic too.
+    fn machine(&self, image: &Path, disk: &Path, ports: [&Path; 2]) -> Command {
         let mut machine = Command::new(QEMU);
         machine.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", &GUEST_MEMORY_MB.to_string()]);
         machine.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         machine.arg("-kernel").arg(&self.file).arg("-initrd").arg(image);
         machine.args(["-append", "console=ttyS0 loglevel=5 panic=-1 psi=1"]);
+        // A comma in a name is written twice.
+        let disk = disk.display().to_string().replace(',', ",,");
+        machine.arg("-drive").arg(format!("file={disk},format=raw,if=virtio"));
         for port in ports {
             machine.arg("-serial").arg(format!("file:{}", port.display()));
         }
@@ -187,7 +208,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let Some(package) = package(dir.path(), "lib/modules/6/kernel/net/bonding.ko.xz").await else { return };
         let kernel = Kernel { release: "6".to_owned(), file: dir.path().join("boot/vmlinuz-6") };
-        let named = ["veth", "bonding max_bonds=0 miimon=1"].map(str::to_owned);
+        let named = ["veth", "bonding max_bonds=0 miimon=1"];
         let modules = kernel.modules(&package, &named).await.unwrap();
         let [Module { file, parameters }] = modules.as_slice() else { panic!("{modules:?}") };
         assert_eq!(

@@ -12,7 +12,8 @@ use crate::core::{Build, Machine, blocks, record_file};
 use crate::error::Error;
 use crate::experiments::{Record, Selection, Source, scratch};
 use crate::limits::GUEST_SCALE_MAX;
-use kernel::Kernel;
+use image::Modules;
+use kernel::{DISK_MODULES, Kernel};
 use std::path::{Path, PathBuf};
 
 /// What runs under which kernels.
@@ -101,7 +102,11 @@ impl<'a> Guests<'a> {
                 return Err(Error::Asked(why));
             }
             let needs = self.source.experiment.guest.as_ref();
-            let modules = kernel.modules(package, needs.map_or(&[], |needs| &needs.modules)).await?;
+            let named: Vec<&str> = needs.iter().flat_map(|needs| &needs.modules).map(String::as_str).collect();
+            let modules = Modules {
+                disk: kernel.modules(package, DISK_MODULES).await?,
+                experiment: kernel.modules(package, &named).await?,
+            };
             images.push(image::make(self, &modules, &files.path().join(place.to_string())).await?);
             kernels.push(kernel);
         }
@@ -117,7 +122,7 @@ impl<'a> Guests<'a> {
                 None if failed => Err(Error::Asked("not tried again, because an earlier boot failed".to_owned())),
                 None => {
                     say(&format!("boot {number} of {}: {}", self.request.boots, kernel.release));
-                    match kernel.boot(&images[place], &dir, &build).await {
+                    match kernel.boot(&images[place], &files.path().join("disk"), &dir, &build).await {
                         Err(error @ Error::Guest { .. }) => Err(error),
                         booted => Ok(booted?),
                     }

@@ -100,10 +100,16 @@ impl Place {
 
     /// Boots both kernels.
     fn boot(&self, more: &[&str]) -> Command {
+        let mut boot = self.run(more);
+        boot.arg("--guest").args(KERNELS.map(|kernel| self.package(kernel)));
+        boot
+    }
+
+    /// Runs the experiment, with the script in place of qemu.
+    fn run(&self, more: &[&str]) -> Command {
         let path = format!("{}:{}", self.at("bin").display(), std::env::var("PATH").unwrap());
         let mut boot = command(&["lab", "run"]);
         boot.arg(self.at("own.toml")).args(more).arg("--out").arg(self.at("out"));
-        boot.arg("--guest").args(KERNELS.map(|kernel| self.package(kernel)));
         boot.env("PATH", path).env("PLACE", self.dir.path()).env("TMPDIR", self.at("tmp"));
         boot
     }
@@ -149,6 +155,28 @@ fn kernels_boot_in_turn_and_only_what_is_missing_boots_again() {
     let compared = millstream(&["lab", "compare", &a, &b]).ends(0);
     assert!(compared.stdout.starts_with("one: works in both; emulated, so no verdict about speed\n"), "{compared:?}");
     assert_eq!(fs::read_dir(place.at("tmp")).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn the_kernels_of_a_directory_boot_with_a_disk_each_and_are_one_page() {
+    let Some(place) = Place::new() else { return };
+    let mut guest = command(&["lab", "run", "--quick", "--seed", "7"]);
+    run(guest.arg(place.at("own.toml")).arg("--out").arg(place.at("guest"))).ends(0);
+    fs::create_dir(place.at("debs")).unwrap();
+    for kernel in KERNELS {
+        fs::copy(place.package(kernel), place.at(&format!("debs/linux-image-{kernel}.deb"))).unwrap();
+    }
+    let (debs, page) = (place.at("debs"), place.at("kernels.html"));
+    let options = ["--seed", "7", "--kernels", debs.to_str().unwrap(), "--html", page.to_str().unwrap()];
+    run(&mut place.run(&options)).ends(0);
+    assert_eq!(place.booted().len(), 2);
+    let machines = fs::read_to_string(place.at("booted")).unwrap();
+    assert_eq!(machines.matches(",format=raw,if=virtio ").count(), 2, "{machines}");
+    let page = fs::read_to_string(&page).unwrap();
+    assert!(page.contains("2 records beside each other") && page.contains("says nothing about speed"), "{page}");
+    assert!(KERNELS.iter().all(|kernel| page.contains(kernel)), "{page}");
+    let none = run(&mut place.run(&["--kernels", place.at("bin").to_str().unwrap()])).ends(2);
+    assert!(none.stderr.contains("there is no package linux-image-*.deb in"), "{none:?}");
 }
 
 #[test]
@@ -284,6 +312,9 @@ async fn a_kernel_boots_and_runs_an_experiment_with_a_server() {
     for arm in ["plain", "limited", "again"] {
         let run = record.runs.iter().find(|run| run.arm == arm).unwrap();
         assert!(run.value("tps").is_some_and(|tps| tps > 0.0), "{run:?}\n{console}");
-        assert!(run.measures().unwrap().recorded.contains_key("processor.busy_percent"), "{run:?}\n{console}");
+        let recorded = &run.measures().unwrap().recorded;
+        for name in ["processor.busy_percent", "disk.data.write_mb_per_second"] {
+            assert!(recorded.contains_key(name), "{name}: {run:?}\n{console}");
+        }
     }
 }

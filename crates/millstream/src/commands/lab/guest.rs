@@ -3,17 +3,24 @@
 use super::run::exit_of;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, note};
+use crate::output::{Output, note, write_page};
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use millstream_lab::Error;
-use millstream_lab::experiments::Analysis;
+use millstream_lab::experiments::report::{html, lineup};
+use millstream_lab::experiments::{Analysis, Lineup, RECORDS_MIN, Side};
 use millstream_lab::guest::{Boot, Guests, Request};
 use serde_json::json;
 use std::path::Path;
 
-/// Boots the kernels in turn, and prints for each boot which arms ran. It prints no speed.
-pub async fn run(request: Request<'_>, out: Option<&Path>, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+/// Boots the kernels in turn, and prints for each boot which arms ran. It prints no speed. The page has all kernels.
+pub async fn run(
+    request: Request<'_>,
+    out: Option<&Path>,
+    html: Option<&Path>,
+    output: Output,
+    signals: &Signals,
+) -> Result<Exit, Failure> {
     let guests = Guests::new(request, out)?;
     let mut say = |line: &str| note(line);
     // A signal from the terminal reaches the guest too, so that both may be ready. Boxed, because it is large.
@@ -34,8 +41,41 @@ pub async fn run(request: Request<'_>, out: Option<&Path>, output: Output, signa
     } else {
         show(&boots, &shown, output)?;
     }
+    if let Some(file) = html {
+        match page(&boots)? {
+            Some(page) => write_page(file, &page)?,
+            None => note("no page: no guest has sent a record"),
+        }
+    }
     let failed = |shown: &Shown| shown.as_ref().map_or(true, |analysis| exit_of(analysis) == Exit::Findings);
     Ok(if shown.iter().any(failed) { Exit::Findings } else { Exit::Done })
+}
+
+/// A page with a record of each kernel, or with all of them if they are enough for a comparison. `None` without a record.
+fn page(boots: &[Boot]) -> Result<Option<String>, Failure> {
+    let mut sides: Vec<Side> = Vec::new();
+    for (boot, record) in boots.iter().filter_map(|boot| Some((boot, boot.record.as_ref().ok()?))) {
+        match sides.iter_mut().find(|side| side.name == boot.kernel) {
+            Some(side) => side.records.push(record.clone()),
+            None => sides.push(Side::new(boot.kernel.clone(), vec![record.clone()])),
+        }
+    }
+    for side in &mut sides {
+        if side.records.len() < RECORDS_MIN {
+            side.records.truncate(1);
+        }
+    }
+    sides.sort_by_key(|side| version(&side.name));
+    Ok(match sides.len() {
+        0 => None,
+        1 => sides[0].records.first().map(|record| html(record, &Analysis::of(record))),
+        _ => Some(lineup(&Lineup::of(sides)?)),
+    })
+}
+
+/// The numbers of a name, by which releases of kernels are sorted.
+pub fn version(name: &str) -> Vec<u64> {
+    name.split(|one: char| !one.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
 /// What a boot has shown, or why its kernel did not boot.

@@ -27,6 +27,7 @@ Examples:
   millstream lab run rate-limit --set rate=100 --set limit=100 --html page.html
   millstream lab run my-own.toml
   millstream lab run kernel --guest linux-image-6.1.deb linux-image-6.12.deb
+  millstream lab run kernel --kernels debs --html kernels.html
   millstream lab run --a 'gzip -k -f file' --b 'zstd -k -f file'
   millstream lab run --a './old' --b './new' --metric requests,req/s,higher
   millstream lab run --a 'du /srv' --b 'du -x /srv' --prepare sync --warm-up 2
@@ -36,7 +37,7 @@ your server; they leave databases named lab_.. there. The lab ignores
 MILLSTREAM_DB and DATABASE_URL.";
 
 /// What two command lines have no use for: it is of experiments.
-const NOT_OF_COMMANDS: [&str; 11] = [
+const NOT_OF_COMMANDS: [&str; 12] = [
     "experiments",
     "set",
     "arms",
@@ -48,6 +49,7 @@ const NOT_OF_COMMANDS: [&str; 11] = [
     "change_host",
     "wal_dir",
     "guest",
+    "kernels",
 ];
 
 /// What a guest decides itself.
@@ -91,8 +93,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Also write the report to this file, as a page that needs no network
-    #[arg(long, value_name = "FILE", conflicts_with = "guest")]
+    /// Also write the report to this file, as a page that needs no network; of several kernels in guests, one page with all
+    /// of them in one chart each
+    #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
     #[command(flatten)]
@@ -189,14 +192,21 @@ struct CommandsArgs {
 struct GuestsArgs {
     /// Boot the kernels of these Debian packages in turn in an emulated machine, where each
     /// boot makes a quick record. That shows that everything works, and says nothing about speed. Needs qemu and busybox
-    #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = NOT_OF_GUESTS)]
+    #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = NOT_OF_GUESTS, group = BOOTED)]
     guest: Vec<PathBuf>,
 
-    /// With --guest: a directory with the unpacked packages of the programs that the experiment needs [default: the
-    /// programs of this machine]
-    #[arg(long, value_name = "DIR", requires = "guest")]
+    /// As --guest, for every kernel in a directory: the packages linux-image-*.deb
+    #[arg(long, value_name = "DIR", conflicts_with_all = NOT_OF_GUESTS, group = BOOTED)]
+    kernels: Option<PathBuf>,
+
+    /// With --guest or --kernels: a directory with the unpacked packages of the programs that the experiment needs
+    /// [default: the programs of this machine]
+    #[arg(long, value_name = "DIR", requires = BOOTED)]
     guest_root: Option<PathBuf>,
 }
+
+/// The options that name kernels, of which one is given.
+const BOOTED: &str = "booted";
 
 impl RunArgs {
     /// What is chosen of an experiment.
@@ -239,7 +249,7 @@ impl ChosenArgs {
 
 /// Runs what is asked for.
 pub async fn start(args: &RunArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
-    if !args.guests.guest.is_empty() {
+    if !args.guests.guest.is_empty() || args.guests.kernels.is_some() {
         return in_guests(args, output, &signals).await;
     }
     let RunArgs { experiments, chosen, quick, seed, .. } = args;
@@ -275,8 +285,13 @@ async fn in_guests(args: &RunArgs, output: Output, signals: &Signals) -> Result<
         return Err(Failure::user("guests run one experiment").hint("run them one by one"));
     };
     let program = std::env::current_exe().map_err(|error| Failure::user("cannot find this program").because(&error))?;
+    let packages = match &args.guests.kernels {
+        Some(dir) => kernels(dir)?,
+        None => args.guests.guest.clone(),
+    };
+    args.html.as_deref().map_or(Ok(()), run::can_be_written)?;
     let request = GuestRequest {
-        packages: &args.guests.guest,
+        packages: &packages,
         boots: args.blocks.unwrap_or(1),
         experiment,
         seed: args.seed,
@@ -284,7 +299,24 @@ async fn in_guests(args: &RunArgs, output: Output, signals: &Signals) -> Result<
         root: args.guests.guest_root.as_deref(),
         program: &program,
     };
-    guest::run(request, args.out.as_deref(), output, signals).await
+    guest::run(request, args.out.as_deref(), args.html.as_deref(), output, signals).await
+}
+
+/// The packages of kernels in a directory, the oldest kernel first.
+fn kernels(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let entries = std::fs::read_dir(dir).map_err(Failure::cannot("read", dir))?;
+    let is_kernel = |name: &str| {
+        let rest = name.strip_prefix("linux-image-").and_then(|name| name.strip_suffix(".deb"));
+        rest.is_some_and(|rest| rest.starts_with(|one: char| one.is_ascii_digit()) && !rest.contains("-dbg"))
+    };
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| is_kernel(name)).collect();
+    names.sort_by_key(|name| guest::version(name));
+    if names.is_empty() {
+        let why = format!("there is no package linux-image-*.deb in {}", dir.display());
+        return Err(Failure::user(why).hint("apt-get download linux-image-6.1.0-53-cloud-amd64 fetches one"));
+    }
+    Ok(names.iter().map(|name| dir.join(name)).collect())
 }
 
 /// A percentage of a whole, with or without its sign.
@@ -386,7 +418,7 @@ mod tests {
             ("--postgres 15", false, true),
             ("--steal-max 5%", true, false),
             ("--blocks 2", true, true),
-            ("--html page.html", true, false),
+            ("--html page.html", true, true),
             ("--seed 7 --quick --out d", true, true),
         ] {
             for (form, is_its_own) in [(experiment, true), (commands, is_of_commands), (guest, is_of_guest)] {
@@ -431,6 +463,7 @@ mod tests {
             "ladder --prepare sync",
             "ladder --warm-up 1",
             "ladder --guest-root d",
+            "ladder --quick --guest-root d",
             "ladder --i-own-this-server",
         ] {
             let why = parsed(line).unwrap_err();
@@ -443,6 +476,24 @@ mod tests {
         let RunArgs { commands, .. } = parsed("--a true --b false --shell --warm-up 3").unwrap();
         let found = commands.commands().ok().flatten().unwrap();
         assert_eq!((found.a.as_str(), found.b.as_str(), found.shell, found.warm_up_runs), ("true", "false", true, 3));
+    }
+
+    #[test]
+    fn kernels_of_a_directory_come_in_the_order_of_their_versions() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["6.12.0-1_amd64", "6.1.0-9_amd64", "6.1.0-9-dbg_amd64", "amd64_6"] {
+            std::fs::write(dir.path().join(format!("linux-image-{name}.deb")), "").unwrap();
+        }
+        std::fs::write(dir.path().join("other.deb"), "").unwrap();
+        let found = kernels(dir.path()).ok().unwrap();
+        let expected =
+            ["6.1.0-9_amd64", "6.12.0-1_amd64"].map(|name| dir.path().join(format!("linux-image-{name}.deb")));
+        assert_eq!(found, expected);
+        let empty = tempfile::tempdir().unwrap();
+        assert!(kernels(empty.path()).is_err() && kernels(&empty.path().join("none")).is_err());
+        let both = parsed("kernel --kernels d --guest a.deb").unwrap_err();
+        assert!(both.contains("cannot be used with"), "{both}");
+        assert!(parsed("kernel --kernels d --guest-root r --html page.html").is_ok());
     }
 
     #[test]
