@@ -296,7 +296,7 @@ fn splits(analysis: &Analysis) -> Markup {
         @if !analysis.splits.is_empty() {
             section {
                 h2 { "Where the time goes" }
-                (chart::times(&analysis.splits))
+                (chart::times(&analysis.splits, "ms per transaction"))
                 p class="caption" {
                     "Each time is a difference of two arms: the median of the blocks, and the extremes. "
                     "A difference smaller than the noise can be negative."
@@ -430,6 +430,15 @@ mod tests {
         }
         let text = page(&record);
         assert!(text.contains("time, s</div>") && text.contains("throughput, tx/s</div>"), "{text}");
+    }
+
+    #[test]
+    fn the_times_of_statements_are_bars_and_a_table() {
+        let text = page(&record(3, 8, 5));
+        let (_, section) = text.split_once("<h2>Statements</h2>").unwrap();
+        let (section, _) = section.split_once("</section>").unwrap();
+        assert!(section.contains("<details open>") && section.contains("ms, mean time"), "{section}");
+        assert_eq!((section.matches("<figure>").count(), section.matches("<table>").count()), (3, 1), "{section}");
     }
 
     #[test]

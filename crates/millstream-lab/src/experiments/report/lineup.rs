@@ -5,7 +5,7 @@ use super::chart;
 use super::figure::name;
 use super::page::{self, clipped};
 use crate::core::groups;
-use crate::limits::{LINEUP_STATEMENTS_MAX, REPORT_NOTES_MAX};
+use crate::limits::{LINEUP_STATEMENTS_MAX, REPORT_NOTES_MAX, REPORT_PANELS_MAX};
 use maud::{Markup, html};
 
 /// Most facts in which machines differ.
@@ -122,10 +122,11 @@ fn metric_charts(metric: &str, rows: &[&Row], names: &[&str]) -> Markup {
         h3 data-metric=(metric) { (said) @if !unit.is_empty() { ", " (unit) } }
         p class="caption" { (first.metric.about) }
         div class="pair" {
-            @for row in rows {
+            @for row in rows.iter().take(REPORT_PANELS_MAX) {
                 div { h4 { (row.arm) } (chart::sides(names, &row.values, &said, unit)) }
             }
         }
+        (page::left_out(rows.len(), REPORT_PANELS_MAX, "arms"))
     }
 }
 
@@ -135,7 +136,7 @@ fn statements(rows: &[StatementRow], names: &[&str]) -> Markup {
             section {
                 h2 { "Statements" }
                 p class="caption" { "Mean time of each statement in ms, from runs of their own: measuring it costs time." }
-                @for (arm, own) in groups(rows.iter().map(|row| (row.arm.as_str(), row))) {
+                @for (arm, own) in groups(rows.iter().map(|row| (row.arm.as_str(), row))).into_iter().take(REPORT_PANELS_MAX) {
                     h3 { (arm) }
                     div class="pair" {
                         @for row in own.iter().take(LINEUP_STATEMENTS_MAX) {

@@ -1,11 +1,12 @@
 //! Tables and texts of the HTML page: arms, statements, conditions, how to read it, runs.
 
-use super::super::analysis::{Analysis, Measured};
+use super::super::analysis::{Analysis, Measured, SplitTime};
 use super::super::record::Record;
+use super::chart;
 use super::figure::{figure, name, range, tick};
 use super::with_first;
-use crate::core::{METRICS, Metric, Run};
-use crate::limits::{REPORT_RUNS_MAX, REPORT_STATEMENTS_MAX, REPORT_TEXT_MAX};
+use crate::core::{METRICS, Metric, Run, Spread};
+use crate::limits::{REPORT_PANELS_MAX, REPORT_RUNS_MAX, REPORT_STATEMENTS_MAX, REPORT_TEXT_MAX};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use millstream_host::shell_line;
 use std::collections::BTreeMap;
@@ -111,14 +112,37 @@ pub(super) fn statements(statements: &BTreeMap<String, BTreeMap<String, f64>>) -
             section {
                 h2 { "Statements" }
                 p class="caption" { "Mean time of each statement, from runs of their own: measuring it costs time." }
+                // What all arms have on one screen need not be folded.
+                details open[count <= STATEMENTS_OPEN_MAX] {
+                    summary { (count) " statements of " (statements.len()) " arms, as bars" }
+                    @for (arm, own) in statements.iter().take(REPORT_PANELS_MAX) {
+                        h4 { (arm) }
+                        (chart::times(&times(own, REPORT_STATEMENTS_MAX / statements.len()), "ms, mean time"))
+                    }
+                }
                 details {
-                    summary { (count) " statements of " (statements.len()) " arms" }
+                    summary { "The same as a table" }
                     (table(head, rows))
                     (left_out(count, REPORT_STATEMENTS_MAX, "statements"))
                 }
             }
         }
     }
+}
+
+/// Statements that are shown without being asked for.
+const STATEMENTS_OPEN_MAX: usize = 24;
+
+/// Most characters of a statement beside its bar. The table has more.
+const STATEMENT_CHARACTERS_MAX: usize = 160;
+
+/// The times of an arm's statements, at most so many.
+fn times(own: &BTreeMap<String, f64>, most: usize) -> Vec<SplitTime> {
+    let time = |(text, ms): (&String, &f64)| {
+        let name = text.chars().take(STATEMENT_CHARACTERS_MAX).collect();
+        SplitTime { name, milliseconds: Spread { median: *ms, min: *ms, max: *ms } }
+    };
+    own.iter().take(most.max(1)).map(time).collect()
 }
 
 /// Under which conditions the numbers hold.

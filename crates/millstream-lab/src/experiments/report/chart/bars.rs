@@ -87,8 +87,8 @@ pub(in super::super) fn sides(names: &[&str], values: &[Option<Spread>], metric:
     html! { figure { (track::rows("bars inline coloured", rows, ground.scale, tick, &ground.unit(metric, unit))) } }
 }
 
-/// Times that are linear in length: a bar for each.
-pub(in super::super) fn times(times: &[SplitTime]) -> Markup {
+/// Times that are linear in length: a bar for each. `unit` stands below the axis.
+pub(in super::super) fn times(times: &[SplitTime], unit: &str) -> Markup {
     let ends = times.iter().flat_map(|one| [one.milliseconds.min, one.milliseconds.max]);
     let Some(scale) = Scale::linear(ends) else { return html! {} };
     let row = |SplitTime { name, milliseconds: spread }: &SplitTime| Row {
@@ -97,7 +97,7 @@ pub(in super::super) fn times(times: &[SplitTime]) -> Markup {
         marks: html! { (bar("", scale.percent(0.0), scale.percent(spread.median))) (whisker(*spread, scale)) },
         value: html! { (with_unit(spread.median, "ms")) @if let Some(range) = range(*spread) { small { (range) } } },
     };
-    html! { figure { (track::rows("bars inline", times.iter().map(row).collect(), scale, tick, "ms per transaction")) } }
+    html! { figure { (track::rows("bars inline", times.iter().map(row).collect(), scale, tick, unit)) } }
 }
 
 fn row(arm: &Measured, runs: &[Run], metric: &Metric, ground: Ground) -> Row {
