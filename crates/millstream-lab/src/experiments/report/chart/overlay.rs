@@ -23,7 +23,7 @@ const DRAWN: &[(&str, &str)] = &[
 ];
 
 /// Fewest values of a line.
-const VALUES_MIN: usize = 4;
+const VALUES_MIN: usize = 3;
 
 /// The colour of the side at this place.
 pub(in super::super) fn swatch(place: usize) -> Markup {

@@ -53,7 +53,7 @@ const OF_TRANSACTIONS: Kind = Kind {
 
 /// A plot of what the recorder wrote. A command may be over within a second or two, of which a line says nothing.
 const OF_RECORDER: Kind =
-    Kind { values_min: 4, blocks_max: REPORT_RECORDED_LINES_MAX, by_ratio: false, marked: false, ..OF_TRANSACTIONS };
+    Kind { values_min: 3, blocks_max: REPORT_RECORDED_LINES_MAX, by_ratio: false, marked: false, ..OF_TRANSACTIONS };
 
 /// Every kind of plot, in the order of the page.
 pub(super) const KINDS: &[Kind] = &[
@@ -402,7 +402,7 @@ mod tests {
         for line in ["line c2", "line c1", "line c0", "swatch line c1"] {
             assert!(text.contains(&format!("class=\"{line}\"")), "{line}: {text}");
         }
-        assert!(!page(&of_disks(3)).contains("in MB"));
+        assert!(!page(&of_disks(2)).contains("in MB"));
     }
 
     /// The names of the vertical axes of all plots.
