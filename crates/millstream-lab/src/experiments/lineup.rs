@@ -141,8 +141,8 @@ fn rows(sides: &[Side]) -> Vec<Row> {
     let experiments = || sides.iter().flat_map(|side| side.records.first()).map(|record| &record.conditions.experiment);
     let Some(one) = experiments().next() else { return Vec::new() };
     let own = std::iter::once(&one.metric).chain(&one.show).map(ChosenMetric::metric);
-    let metrics = own.chain(SHOWN.iter().copied().filter_map(Metric::by_name));
-    let metrics: Vec<&Metric> = groups(metrics.map(|metric| (&metric.name, metric)))
+    let shown: Vec<&Metric> = SHOWN.iter().copied().filter_map(Metric::by_name).collect();
+    let metrics: Vec<&Metric> = groups(own.chain(shown).map(|metric| (&metric.name, metric)))
         .into_iter()
         .filter_map(|(_, same)| same.first().copied())
         .collect();

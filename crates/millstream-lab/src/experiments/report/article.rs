@@ -3,7 +3,7 @@
 use super::super::article::{Article, Conclusion};
 use super::super::block_values::{block_values, pairs};
 use super::super::record::Record;
-use super::figure::{change, figure, with_unit};
+use super::figure::{change, figure};
 use super::{groups, page, spread};
 use crate::core::{Metric, Spread};
 use crate::experiments::analysis::{Analysis, Measured};
