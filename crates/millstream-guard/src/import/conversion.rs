@@ -2,7 +2,7 @@
 
 use super::LeftOut;
 use super::pass::{Entry, Pass, Path};
-use super::ruleset::{Hook, Rule, Ruleset};
+use super::ruleset::{Does, Hook, Rule, Ruleset};
 use super::spans::Spans;
 use crate::policy::Direction;
 use millstream_model::Refusal;
@@ -24,6 +24,8 @@ pub(super) struct Conversion {
     /// Whether the rules accept all packets of accepted connections, as every policy does.
     pub(super) follows: bool,
     pub(super) left_out: Vec<LeftOut>,
+    /// What else must be known, as sentences.
+    pub(super) remarks: Vec<String>,
     /// The rules, to be asked about packets.
     pub(super) paths: Vec<Path>,
 }
@@ -48,6 +50,11 @@ impl Conversion {
             conversion.dhcp[family as usize] = arriving.dhcp;
             conversion.deny[family as usize] = arriving.deny;
             conversion.left_out.extend(arriving.left_out);
+            if let Some(place) = arriving.cuts.filter(|_| arriving.follows) {
+                conversion.remarks.push(format!(
+                    "{place}: it also drops packets of connections that this host has begun, which the policy accepts"
+                ));
+            }
             conversion.paths.push(arriving.path);
             let leaving = match rules.deciding(&Hook::Out, family)? {
                 Some(chain) => Pass::over(chain, rules.flat(chain)?, Direction::Out, family),
@@ -67,6 +74,7 @@ impl Conversion {
         conversion.pings = conversion.both(&echoes, "echo requests", "ping");
         conversion.sends_all = conversion.both(&sending, "everything that this host sends", "send_all");
         conversion.services = conversion.without_shared_limits(merged(services));
+        conversion.shared_counts();
         conversion.clients = merged(clients);
         let place = |one: &LeftOut| {
             let (file, line) = one.place.rsplit_once(':').unwrap_or((one.place.as_str(), ""));
@@ -80,8 +88,24 @@ impl Conversion {
     /// Rules that are asked where a policy has none.
     fn elsewhere(&mut self, rules: &Ruleset) {
         for chain in &rules.chains {
-            let Some(Hook::Elsewhere(why)) = chain.base.as_ref().map(|base| &base.hook) else { continue };
-            self.left_out.extend(chain.rules.iter().map(|rule| LeftOut::of(rule, why)));
+            let Some(base) = &chain.base else { continue };
+            let Hook::Elsewhere { why, is_arriving } = &base.hook else { continue };
+            let mut drops = None;
+            for rule in &chain.rules {
+                if matches!(rule.does, Does::Drop { .. } | Does::Jump(_)) {
+                    drops = drops.or(Some(rule.place.as_str()));
+                }
+                self.left_out.push(LeftOut::of(rule, why));
+            }
+            if !base.accepts {
+                drops = drops.or(Some(chain.place.as_str()));
+            }
+            if let Some(place) = drops.filter(|_| *is_arriving) {
+                self.remarks.push(format!(
+                    "{place}: the chain {} {} may drop packets that the policy lets in; keep its rules",
+                    chain.table, chain.name
+                ));
+            }
         }
     }
 
@@ -94,6 +118,20 @@ impl Conversion {
             self.left_out.extend(said.iter().map(|rule| LeftOut::of(rule, &why)));
         }
         !said.is_empty() && said.len() == said_by.len()
+    }
+
+    /// A rule that limits several services counts their packets together, and a policy those of each service alone.
+    fn shared_counts(&mut self) {
+        let why = "it counts the packets of several services together, and a policy those of each one alone";
+        for (n, service) in self.services.iter().enumerate() {
+            let Some(rule) = &service.beyond else { continue };
+            let is_shared = |other: &Entry| {
+                other.beyond.as_ref().is_some_and(|one| one.place == rule.place) && other.meets_peers(service)
+            };
+            if self.services[..n].iter().any(is_shared) {
+                self.left_out.push(LeftOut::of(rule, why));
+            }
+        }
     }
 
     /// A service whose limit would also count packets that another one accepts without it cannot be said.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const HINT: &str = "it must be the output of iptables-save, ip6tables-save or nft list ruleset; a script becomes that in a \
                     network of its own: unshare --map-root-user --net sh -ec 'sh FILE; iptables-save; ip6tables-save'";
 
-/// Sets of ipset by name. `None`: it has other elements than addresses, or elements with a time.
+/// Sets of ipset by name. `None`: it has other elements than addresses, or elements with a time or a mask.
 #[derive(Debug, Default)]
 pub(super) struct Sets(BTreeMap<String, Option<Vec<Range>>>);
 
@@ -24,8 +24,11 @@ impl Sets {
         for line in text.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words.as_slice() {
-                ["create", name, kind, ..] => {
-                    let ranges = matches!(*kind, "hash:ip" | "hash:net").then(Vec::new);
+                ["create", name, kind, options @ ..] => {
+                    // With a mask, an element stands for more addresses than it names. With a time, all of them go.
+                    let is_strange = |word: &&str| matches!(*word, "netmask" | "bitmask" | "timeout");
+                    let is_plain = matches!(*kind, "hash:ip" | "hash:net") && !options.iter().any(is_strange);
+                    let ranges = is_plain.then(Vec::new);
                     self.0.insert((*name).to_owned(), ranges);
                 }
                 ["add", name, element, rest @ ..] => {
@@ -99,11 +102,15 @@ fn declare(table: &str, family: Family, place: &str, line: &str, rules: &mut Rul
             "keep the first line of each text, which says whether iptables-save or ip6tables-save has printed it",
         ));
     }
+    let elsewhere = |why: String| Hook::Elsewhere {
+        why,
+        is_arriving: matches!(name, "PREROUTING" | "INPUT") && !table.ends_with(" nat"),
+    };
     let hook = match name {
-        _ if !table.ends_with(" filter") => Hook::Elsewhere(format!("a policy has nothing of the table {table}")),
+        _ if !table.ends_with(" filter") => elsewhere(format!("a policy has nothing of the table {table}")),
         "INPUT" => Hook::In,
         "OUTPUT" => Hook::Out,
-        _ => Hook::Elsewhere("a policy does not filter forwarded packets".to_owned()),
+        _ => elsewhere("a policy does not filter forwarded packets".to_owned()),
     };
     rules.chains.push(Chain {
         table: table.to_owned(),

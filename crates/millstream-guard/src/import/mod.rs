@@ -143,7 +143,7 @@ fn of_loopback() -> Vec<Packet> {
 }
 
 fn remarks(conversion: &Conversion) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks = conversion.remarks.clone();
     let families = &conversion.families;
     if let Some(family) = FAMILIES.into_iter().find(|family| !families.contains(family)) {
         let (name, program) = match family {

@@ -91,11 +91,15 @@ fn chain(words: &mut Words, table: &str, families: &[Family], sets: &BTreeMap<St
 }
 
 fn hook_of(kind: &str, hook: &str, chain: &Chain) -> Hook {
+    let elsewhere = |why: String| Hook::Elsewhere {
+        why,
+        is_arriving: matches!(hook, "ingress" | "prerouting" | "input") && kind != "nat",
+    };
     match (kind, hook) {
-        _ if chain.families.is_empty() => Hook::Elsewhere(format!("a policy has nothing of the table {}", chain.table)),
+        _ if chain.families.is_empty() => elsewhere(format!("a policy has nothing of the table {}", chain.table)),
         ("filter", "input") => Hook::In,
         ("filter", "output") => Hook::Out,
-        ("filter", "forward") => Hook::Elsewhere("a policy does not filter forwarded packets".to_owned()),
-        _ => Hook::Elsewhere(format!("a policy has nothing of chains of type {kind} at the hook {hook}")),
+        ("filter", "forward") => elsewhere("a policy does not filter forwarded packets".to_owned()),
+        _ => elsewhere(format!("a policy has nothing of chains of type {kind} at the hook {hook}")),
     }
 }

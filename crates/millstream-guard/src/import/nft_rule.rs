@@ -64,11 +64,15 @@ fn shown(word: &Word) -> String {
 
 /// What a rule does that is not known otherwise.
 fn verdict(words: &[Word]) -> Does {
+    // A map has several verdicts, of which the last one says nothing about the others.
+    if words.iter().any(|word| !word.is_quoted && word.text == "vmap") {
+        return Does::Unknown("it may decide elsewhere".to_owned());
+    }
     let last = words.iter().rev().filter(|word| !word.is_quoted).find_map(|word| match word.text.as_str() {
         "accept" => Some(Does::Accept),
         "drop" => Some(Does::Drop { is_answered: false }),
         "reject" => Some(Does::Drop { is_answered: true }),
-        "jump" | "goto" | "queue" | "return" | "vmap" => Some(Does::Unknown("it may decide elsewhere".to_owned())),
+        "jump" | "goto" | "queue" | "return" => Some(Does::Unknown("it may decide elsewhere".to_owned())),
         _ => None,
     });
     last.unwrap_or_else(|| Does::Unknown("what it does is not known".to_owned()))

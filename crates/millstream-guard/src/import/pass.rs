@@ -34,6 +34,8 @@ pub(super) struct Entry {
     pub(super) peers: [Spans; 2],
     pub(super) interface: Option<String>,
     pub(super) limit: Option<Limit>,
+    /// The rule that drops what is beyond the limit, if it is another one.
+    pub(super) beyond: Option<Rule>,
     /// The rules that say so.
     pub(super) rules: Vec<Rule>,
 }
@@ -47,10 +49,13 @@ impl Entry {
     /// Whether a packet may be for both.
     pub(super) fn meets(&self, other: &Self) -> bool {
         let is_apart = self.interface.is_some() && other.interface.is_some() && self.interface != other.interface;
-        let meet = |ours: &Spans, theirs: &Spans| !ours.and(theirs).is_empty();
-        let mut peers = self.peers.iter().zip(&other.peers);
-        let ports = meet(&self.tcp, &other.tcp) || meet(&self.udp, &other.udp);
-        !is_apart && ports && peers.any(|(ours, theirs)| meet(ours, theirs))
+        let ports = self.tcp.meets(&other.tcp) || self.udp.meets(&other.udp);
+        !is_apart && ports && self.meets_peers(other)
+    }
+
+    /// Whether some address may use both.
+    pub(super) fn meets_peers(&self, other: &Self) -> bool {
+        self.peers.iter().zip(&other.peers).any(|(ours, theirs)| ours.meets(theirs))
     }
 }
 
@@ -91,6 +96,8 @@ pub(super) struct Pass {
     /// Whether packets of accepted connections are accepted.
     pub(super) follows: bool,
     pub(super) logs: bool,
+    /// A rule that drops answers to what this host asks, before those of known connections are accepted.
+    pub(super) cuts: Option<String>,
     pub(super) left_out: Vec<LeftOut>,
     pub(super) path: Path,
     /// A rule that logs, until it is known whether others accept after it.
@@ -99,7 +106,7 @@ pub(super) struct Pass {
     blockers: Vec<(Region, String)>,
     drops: Vec<(Region, String)>,
     /// Limits beyond which is dropped.
-    limits: Vec<(Region, Limit, String)>,
+    limits: Vec<(Region, Limit, Rule)>,
     /// What is accepted up to a limit.
     limited: Vec<(Region, String)>,
     /// Whether a rule has decided about everything.
@@ -116,6 +123,7 @@ impl Pass {
             sends_all: None,
             follows: false,
             logs: false,
+            cuts: None,
             left_out: Vec::new(),
             path: Path { direction, family, steps: Vec::new(), accepts },
             logging: None,
@@ -209,7 +217,7 @@ impl Pass {
             if !is_over || !self.counts(&region) {
                 return self.block(rule, region, "its limit counts other packets than that of a policy");
             }
-            return self.limits.push((region, limit, rule.place.clone()));
+            return self.limits.push((region, limit, rule.clone()));
         }
         if is_answered {
             self.leave_out(rule, "only its answer: a policy drops without one");
@@ -220,7 +228,14 @@ impl Pass {
         } else if self.path.direction == Direction::In && region.is_of_peers_alone() && is_first {
             self.deny = self.deny.or(&region.peers);
         } else {
-            self.drops.push((region, rule.place.clone()));
+            if !self.follows && self.path.direction == Direction::In && region.may_answer() {
+                self.cuts.get_or_insert_with(|| rule.place.clone());
+            }
+            // Thousands of rules that each drop one address cost no more than one that drops them all.
+            match self.drops.last_mut().filter(|(before, _)| before.is_beside(&region)) {
+                Some((before, _)) => before.peers = before.peers.or(&region.peers),
+                None => self.drops.push((region, rule.place.clone())),
+            }
         }
     }
 
@@ -336,7 +351,8 @@ impl Pass {
             if !piece.icmp.without(&said).is_empty() {
                 rest.push("types of ICMP other than echo requests and errors".to_owned());
             }
-            if piece.icmp.has(echo) && piece.is_of_all_peers() && piece.limit.is_none() {
+            let is_of_all = piece.is_of_all_peers() && !piece.is_of_neighbour && piece.limit.is_none();
+            if piece.icmp.has(echo) && is_of_all {
                 self.echo = Some(rule.clone());
             } else if piece.icmp.has(echo) {
                 rest.push("echo requests of some senders alone, or up to a limit".to_owned());
@@ -382,34 +398,35 @@ impl Pass {
             }
             return Err("packets by the port of their sender".to_owned());
         }
-        let limit = self.limit_of(piece)?;
+        let (limit, beyond) = self.limit_of(piece)?.unzip();
         let mut peers = <[Spans; 2]>::default();
         peers[family] = piece.peers.clone();
         let (tcp, udp) = if piece.protocols == TCP { (ports, Spans::default()) } else { (Spans::default(), ports) };
         let interface = piece.interface.clone();
-        self.entries.push(Entry { tcp, udp, own_ports, peers, interface, limit, rules: vec![rule.clone()] });
+        let (beyond, rules) = (beyond.flatten(), vec![rule.clone()]);
+        self.entries.push(Entry { tcp, udp, own_ports, peers, interface, limit, beyond, rules });
         Ok(())
     }
 
-    /// The limit of what a service accepts, by its own rule or by one that drops what is beyond it.
-    fn limit_of(&self, piece: &Region) -> Result<Option<Limit>, String> {
+    /// The limit of what a service accepts, by its own rule or by one that drops what is beyond it, which is given, too.
+    fn limit_of(&self, piece: &Region) -> Result<Option<(Limit, Option<Rule>)>, String> {
         let mut found = Vec::new();
         if let Some((limit, _)) = &piece.limit {
             if !self.counts(piece) {
                 return Err("a limit that counts other packets than that of a policy".to_owned());
             }
-            found.push(limit);
+            found.push((limit, None));
         }
-        for (region, limit, place) in self.limits.iter().filter(|(region, ..)| region.overlaps(piece)) {
+        for (region, limit, rule) in self.limits.iter().filter(|(region, ..)| region.overlaps(piece)) {
             if !region.covers(piece) {
-                return Err(format!("packets of which {place} limits some"));
+                return Err(format!("packets of which {} limits some", rule.place));
             }
-            found.push(limit);
+            found.push((limit, Some(rule)));
         }
         match found.as_slice() {
             [] => Ok(None),
             [_] if self.path.direction == Direction::Out => Err("limits of what this host sends".to_owned()),
-            [one] if is_valid(one) => Ok(Some((*one).clone())),
+            [(one, beyond)] if is_valid(one) => Ok(Some(((*one).clone(), beyond.cloned()))),
             [_] => Err("such a limit".to_owned()),
             _ => Err("two limits".to_owned()),
         }

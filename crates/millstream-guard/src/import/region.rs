@@ -3,9 +3,12 @@
 use super::ruleset::{ALL_STATES, ESTABLISHED, ICMP, ICMPV6, INVALID, NEW, OTHER, TCP, Test, UDP, UNTRACKED};
 use super::spans::Spans;
 use crate::policy::{Content, Direction, Flags, Limit, Packet};
-use millstream_model::range::{Family, number};
+use millstream_model::range::{Family, Range, number};
 
 const LAST_PORT: u128 = 0xffff;
+
+/// The ports from which a host asks. Source: `ip_local_port_range` of Linux, at its default.
+const ASKING_PORTS: (u128, u128) = (32_768, 60_999);
 
 /// Packets of one family and direction.
 #[derive(Debug, Clone)]
@@ -39,6 +42,12 @@ pub(super) fn icmp_of(family: Family) -> u8 {
     }
 }
 
+/// Whether only packets to addresses of the loopback device pass a test of what arrives.
+fn is_for_loopback(test: &Test) -> bool {
+    let is_local = |range: &Range| range.first().is_loopback() && range.last().is_loopback();
+    matches!(test, Test::Address { is_source: false, ranges, is_not: false } if ranges.iter().all(is_local))
+}
+
 impl Region {
     /// The packets for which all of these tests hold.
     pub(super) fn of(tests: &[Test], family: Family, direction: Direction) -> Self {
@@ -57,8 +66,17 @@ impl Region {
             limit: None,
             unknown: Vec::new(),
         };
+        let is_in = direction == Direction::In;
         for test in tests {
-            region.narrow(test, direction == Direction::In);
+            region.narrow(test, is_in);
+        }
+        // A policy asks how far a packet has come only where it must: for what neighbours say by ICMP.
+        if region.is_of_neighbour && region.protocols & !ICMPV6 != 0 {
+            region.unknown.push("it asks how many routers have forwarded a packet".to_owned());
+        }
+        // The kernel drops them itself, before any chain at this hook.
+        if region.is_not_loopback && is_in && tests.iter().any(is_for_loopback) {
+            region.protocols = 0;
         }
         region
     }
@@ -190,23 +208,42 @@ impl Region {
         self.states & ESTABLISHED != 0 && (self.protocols != TCP || (0..64).any(is_legal))
     }
 
+    /// Whether answers to what a host has asked may be among these: they come to any port from which it asks.
+    pub(super) fn may_answer(&self) -> bool {
+        self.protocols & (TCP | UDP) != 0 && self.may_belong() && self.own_ports.covers(&Spans::of([ASKING_PORTS]))
+    }
+
     /// Whether a packet may be in both.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let is_apart = self.interface.is_some() && other.interface.is_some() && self.interface != other.interface;
         let on_loopback = |region: &Self| region.interface.as_deref() == Some("lo");
         let is_apart =
             is_apart || (self.is_not_loopback && on_loopback(other)) || (other.is_not_loopback && on_loopback(self));
-        let both = Self {
-            protocols: self.protocols & other.protocols,
-            peers: self.peers.and(&other.peers),
-            own_ports: self.own_ports.and(&other.own_ports),
-            peer_ports: self.peer_ports.and(&other.peer_ports),
-            flags: self.flags & other.flags,
-            icmp: self.icmp.and(&other.icmp),
-            states: self.states & other.states,
-            ..self.clone()
+        let protocols = self.protocols & other.protocols;
+        let have_ports = || self.own_ports.meets(&other.own_ports) && self.peer_ports.meets(&other.peer_ports);
+        // Thousands of rules are asked about thousands, so nothing is copied here.
+        let is_in_both = |bit: u8| match bit {
+            TCP => self.flags & other.flags != 0 && have_ports(),
+            UDP => have_ports(),
+            OTHER => true,
+            _ => self.icmp.meets(&other.icmp),
         };
-        self.family == other.family && !is_apart && !both.is_empty()
+        let all = [TCP, UDP, OTHER, icmp_of(self.family)];
+        self.family == other.family
+            && !is_apart
+            && self.states & other.states != 0
+            && self.peers.meets(&other.peers)
+            && all.into_iter().any(|bit| protocols & bit != 0 && is_in_both(bit))
+    }
+
+    /// Whether both are alike but for the addresses of the other side.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        (self.family, self.protocols, self.flags, self.states)
+            == (other.family, other.protocols, other.flags, other.states)
+            && (&self.own_ports, &self.peer_ports, &self.icmp) == (&other.own_ports, &other.peer_ports, &other.icmp)
+            && (&self.interface, self.is_not_loopback, self.is_of_neighbour)
+                == (&other.interface, other.is_not_loopback, other.is_of_neighbour)
+            && (&self.limit, &self.unknown) == (&other.limit, &other.unknown)
     }
 
     /// Whether the other's addresses, ports and protocols are all in this one.

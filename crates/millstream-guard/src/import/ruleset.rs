@@ -54,8 +54,8 @@ pub(super) enum Hook {
     In,
     /// What this host sends, in such a table.
     Out,
-    /// Elsewhere, and why a policy has nothing of it.
-    Elsewhere(String),
+    /// Elsewhere, why a policy has nothing of it, and whether it sees what comes to this host, too.
+    Elsewhere { why: String, is_arriving: bool },
 }
 
 /// A rule: all of its tests must hold.
@@ -225,15 +225,24 @@ impl Ruleset {
     /// # Errors
     /// There are too many.
     pub(super) fn flat(&self, chain: &Chain) -> Result<Vec<Rule>, Refusal> {
-        let mut all = Vec::new();
-        self.flatten(chain, &[], 0, &mut all)?;
+        let (mut all, mut visited) = (Vec::new(), 0);
+        self.flatten(chain, &[], 0, &mut visited, &mut all)?;
         Ok(all)
     }
 
-    fn flatten(&self, chain: &Chain, before: &[Test], depth: usize, all: &mut Vec<Rule>) -> Result<(), Refusal> {
+    fn flatten(
+        &self,
+        chain: &Chain,
+        before: &[Test],
+        depth: usize,
+        visited: &mut usize,
+        all: &mut Vec<Rule>,
+    ) -> Result<(), Refusal> {
         let mut left: Option<String> = None;
         for rule in &chain.rules {
-            if all.len() >= IMPORTED_RULES_MAX {
+            // Those that jump count, too: chains that jump to each other several times have many ways and no other rules.
+            *visited += 1;
+            if *visited > IMPORTED_RULES_MAX {
                 return Err(Refusal::new(format!("{}: the rules are more than {IMPORTED_RULES_MAX}", rule.place))
                     .hint("a policy has lists of addresses; these rules are better written anew"));
             }
@@ -255,7 +264,7 @@ impl Ruleset {
                     all.push(Rule { tests, does, ..rule.clone() });
                 }
                 Does::Jump(name) => match self.chain(&chain.table, name) {
-                    Some(next) if depth < JUMPS_MAX => self.flatten(next, &tests, depth + 1, all)?,
+                    Some(next) if depth < JUMPS_MAX => self.flatten(next, &tests, depth + 1, visited, all)?,
                     found => {
                         let why = if found.is_some() { "jumps too deep" } else { "is not in the text" };
                         all.push(Rule {

@@ -55,6 +55,15 @@ impl Spans {
         Self(both)
     }
 
+    /// Whether a number is in both.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        let (few, many) = if self.0.len() <= other.0.len() { (self, other) } else { (other, self) };
+        few.0.iter().any(|(first, last)| {
+            let next = many.0.partition_point(|(_, end)| end < first);
+            many.0.get(next).is_some_and(|(start, _)| start <= last)
+        })
+    }
+
     /// The numbers of both.
     pub(super) fn or(&self, other: &Self) -> Self {
         Self::of(self.iter().chain(other.iter()))
@@ -94,6 +103,11 @@ mod tests {
         assert_eq!(Spans::up_to(u128::MAX).without(&Spans::up_to(u128::MAX)), Spans::default());
         assert!(Spans::up_to(100).covers(&ports) && !ports.covers(&Spans::up_to(100)));
         assert!(ports.has(50) && !ports.has(51) && !ports.has(0));
+        for (first, last, meets) in [(51, 79, false), (0, 20, true), (50, 60, true), (60, 90, true), (81, 99, false)] {
+            let other = Spans::of([(first, last)]);
+            assert_eq!((ports.meets(&other), other.meets(&ports)), (meets, meets), "{first} to {last}");
+        }
+        assert!(!ports.meets(&Spans::default()) && !Spans::default().meets(&ports));
         assert_eq!(ports.or(&Spans::of([(51, 79)])), Spans(vec![(20, 80)]));
     }
 }

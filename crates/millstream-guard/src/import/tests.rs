@@ -244,6 +244,29 @@ fn rules_of_iptables_become_lines_or_are_named() {
             &["![services"],
             &["r:8 the set good, which holds more than addresses"],
         ),
+        (
+            format!(
+                "-A INPUT -m set --match-set bad src -j DROP\n{SSH}create bad hash:ip family inet maxelem 9 netmask 24\nadd bad 192.0.2.0\n"
+            ),
+            &["![services"],
+            &["r:8 the set bad, which holds more than addresses", "r:9 r:8 may drop"],
+        ),
+        (
+            format!("-A INPUT -m set --match-set bad src -j DROP\n{SSH}create bad hash:ip family inet timeout 60\n"),
+            &["![services"],
+            &["r:8 the set bad, which holds more than addresses", "r:9 r:8 may drop"],
+        ),
+        // One limit of several services.
+        (
+            format!(
+                "-A INPUT -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -m hashlimit --hashlimit-above 10/min \
+                 --hashlimit-mode srcip --hashlimit-name all -j DROP\n{SSH}{HTTP}"
+            ),
+            &["[services.ssh]", "[services.http]", "limit = \"10/minute\""],
+            &["r:8 it counts the packets of several services together"],
+        ),
+        // What the kernel drops by itself.
+        (format!("-A INPUT -d 127.0.0.0/8 ! -i lo -j REJECT\n{SSH}"), &["[services.ssh]", V4], &[]),
         // ICMP: requests of echo, errors, all of it.
         (
             "-A INPUT -p icmp -m icmp --icmp-type 8 -j ACCEPT\n-A INPUT -p icmp -m icmp --icmp-type 3 -j ACCEPT\n"
@@ -427,6 +450,26 @@ fn rules_of_nft_become_lines_or_are_named() {
             &["![services"],
             &["r:11 the set pairs: each of its elements has several values"],
         ),
+        // A map of several parts, of which one drops and the last accepts.
+        (
+            "",
+            "\t\tip saddr . tcp dport vmap { 10.0.0.1 . 22 : drop, 10.0.0.2 . 22 : accept }\n\t\ttcp dport 22 accept\n",
+            &["![services"],
+            &["r:7 not known: ip saddr . tcp dport vmap", "r:8 r:7 may drop"],
+        ),
+        // What no router has forwarded.
+        (
+            "",
+            "\t\tip6 hoplimit 255 tcp dport 179 accept\n",
+            &["![services"],
+            &["r:7 it asks how many routers have forwarded"],
+        ),
+        (
+            "",
+            "\t\ticmp type echo-request accept\n\t\tip6 hoplimit 255 icmpv6 type echo-request accept\n",
+            &["ping = false"],
+            &["r:7 the other family does not accept echo requests", "r:8 echo requests of some senders alone"],
+        ),
         // What is logged and dropped at the end, and logged before.
         ("", "\t\ttcp dport 22 accept\n\t\tlog prefix \"no: \" drop\n", &["log = true"], &[]),
         (
@@ -493,6 +536,36 @@ fn what_a_policy_decides_otherwise_is_named_by_its_lines() {
     assert!(import.remarks.iter().any(|one| one.contains("nothing about IPv6")), "{:?}", import.remarks);
     assert!(import.remarks.iter().any(|one| one.starts_with("established: ")), "{:?}", import.remarks);
     assert!(!import.policy.ping && import.left_out.is_empty(), "{import:?}");
+}
+
+/// What drops elsewhere or before known connections stays outside of the policy, and is named.
+#[test]
+fn what_drops_before_the_policy_is_remarked() {
+    let remarks = |text: &str| imported(text).remarks.join("\n");
+    let raw = "table inet raw {\n\tchain pre {\n\t\ttype filter hook prerouting priority raw; policy accept;\n\
+               \t\tip saddr 192.0.2.0/24 drop\n\t}\n}\n";
+    let found = remarks(&(raw.to_owned() + &nft("", "\t\ttcp dport 22 accept\n")));
+    assert!(found.contains("r:4: the chain inet raw pre may drop packets that the policy lets in"), "{found}");
+    let found =
+        remarks(&(iptables(SSH) + "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -s 192.0.2.0/24 -j DROP\nCOMMIT\n"));
+    assert!(found.contains("r:12: the chain iptables raw PREROUTING may drop"), "{found}");
+    let early = |rule: &str| iptables(SSH).replace("-A INPUT -i lo -j ACCEPT\n", &format!("{rule}\n"));
+    let found = remarks(&early("-A INPUT -p udp -m udp --sport 123 -j DROP"));
+    assert!(found.contains("r:6: it also drops packets of connections that this host has begun"), "{found}");
+    for plain in ["-A INPUT -s 192.0.2.7/32 -j DROP", "-A INPUT -p tcp -m tcp --dport 25 -j DROP"] {
+        let found = remarks(&early(plain));
+        assert!(!found.contains("has begun"), "{plain}: {found}");
+    }
+}
+
+/// Chains that jump to each other have more ways than rules. There is an end, and it is said.
+#[test]
+fn many_ways_through_chains_are_refused() {
+    let chains: String = (0..15).map(|n| format!(":c{n} - [0:0]\n")).collect();
+    let jumps: String = (0..14).map(|n| format!("-A c{n} -j c{}\n", n + 1).repeat(20)).collect();
+    let text = iptables(&format!("{chains}-A INPUT -j c0\n{jumps}"));
+    let refusal = import(&[Text { file: "r".to_owned(), text }]).unwrap_err();
+    assert!(refusal.problem.contains("the rules are more than"), "{refusal:?}");
 }
 
 #[test]
