@@ -73,6 +73,9 @@ struct Wanted {
     is_least: bool,
 }
 
+/// The setting whose value follows from the room on the disk of the WAL.
+const OF_WAL_DISK: &str = "max_wal_size";
+
 /// Settings of the table by which servers are set up, with how sure their values are.
 const SIZED: &[(&str, Class, bool)] = &[
     ("shared_buffers", Class::Arithmetic, true),
@@ -154,6 +157,12 @@ async fn judged(db: &ConnInfo, root: Option<&Path>) -> Result<Profile, Error> {
         Ok(host) => of_kernel(host),
         Err(why) => vec![ProfileLine::left_out("the kernel and the disks", why)],
     };
+    if host.as_ref().is_ok_and(|host| host.wal_disk().is_none()) {
+        lines.push(ProfileLine::left_out(
+            OF_WAL_DISK,
+            "this role or this account may not see how much room the WAL has",
+        ));
+    }
     match host.and_then(|host| wanted(&server, &host)) {
         Ok(all) => {
             for one in all {
@@ -249,6 +258,9 @@ fn wanted(server: &Server, host: &Host) -> Result<Vec<Wanted>, String> {
     let major = u32::try_from(server.version_num() / 10_000).unwrap_or(0);
     let table = settings(&host.facts()?, BuildFacts { major, lz4: false });
     let of = |(name, class, is_least): (&'static str, Class, bool)| {
+        if name == OF_WAL_DISK && host.wal_disk().is_none() {
+            return None;
+        }
         let one = table.iter().find(|one| one.name == name)?;
         let (value, why) = (one.value.clone(), one.reason.clone());
         Some(Wanted { name, value, class, why, is_least })
@@ -274,7 +286,8 @@ async fn of_server(server: &Server, wanted: Wanted) -> Result<ProfileLine, Error
     if needs_restart {
         commands = commands.into_iter().take(1).chain(["-- and restart the server".to_owned()]).collect();
     }
-    Ok(line.becomes(&value, commands, repair.change.filter(|_| !needs_restart)))
+    let may_change: bool = row.get("may_change");
+    Ok(line.becomes(&value, commands, repair.change.filter(|_| may_change && !needs_restart)))
 }
 
 /// What is this part of a value is no reason to change it: the free space of a disk differs from day to day.
@@ -312,16 +325,18 @@ fn amount(name: &str, value: &str) -> Option<f64> {
 /// What the server records for whoever looks at it.
 async fn recording(server: &Server) -> Result<Vec<ProfileLine>, Error> {
     let sql = "select current_setting('track_io_timing'), \
-               (select setting like '%pg_stat_statements%' from pg_settings where name = 'shared_preload_libraries')";
+               (select setting like '%pg_stat_statements%' from pg_settings where name = 'shared_preload_libraries'), \
+               has_parameter_privilege('track_io_timing', 'alter system') \
+               and has_function_privilege('pg_reload_conf()', 'execute')";
     let row = server.session.client.query_one(sql, &[]).await?;
-    let (timing, counts): (String, Option<bool>) = (row.get(0), row.get(1));
+    let (timing, counts, may_change): (String, Option<bool>, bool) = (row.get(0), row.get(1), row.get(2));
     let why = "the server measures how much time reads and writes take";
     let line = ProfileLine { now: Some(timing.clone()), ..ProfileLine::new("track_io_timing", Class::Fact, why) };
     let timing = match timing.as_str() {
         "on" => line,
         _ => {
             let repair = server.setting("track_io_timing", "on", "", "");
-            line.becomes("on", repair.commands, repair.change)
+            line.becomes("on", repair.commands, repair.change.filter(|_| may_change))
         }
     };
     let why = "the server counts which statements take the time";

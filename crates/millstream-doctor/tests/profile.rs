@@ -75,3 +75,30 @@ async fn a_profile_is_one_change_of_server_kernel_and_disk_with_one_undo() {
         assert_eq!(line(&again, "checkpoint_timeout").step, ProfileStep::Change);
     }
 }
+
+/// A change of which one part is refused would be taken back as a whole, so what a role may not write is left to others.
+#[tokio::test]
+async fn a_profile_changes_nothing_that_this_role_may_not() {
+    for build in testkit::builds().await {
+        let server = testkit::Server::start(build, testkit::Settings::default()).await;
+        let client = testkit::connect(&server.url("postgres")).await;
+        let sql = "create role plain login password 'p'; create role some login password 'p'; \
+                   grant alter system on parameter bgwriter_delay to some; \
+                   grant execute on function pg_reload_conf() to some";
+        client.batch_execute(sql).await.unwrap();
+        for (role, changes) in [("plain", &[][..]), ("some", &["bgwriter_delay"][..])] {
+            let url = format!("postgres://{role}:p@127.0.0.1:{}/postgres", server.port());
+            let (dir, db) = (machine(FILES), request(&url, &[], "").db);
+            let profile = database_profile(&db, Some(dir.path())).await.unwrap();
+            let settings = ["bgwriter_delay", "track_io_timing", "autovacuum_vacuum_scale_factor"];
+            for setting in settings {
+                let expected = if changes.contains(&setting) { ProfileStep::Change } else { ProfileStep::ByHand };
+                assert_eq!(line(&profile, setting).step, expected, "{role}: {setting}");
+            }
+            let target = profile.change.as_ref().map_or("", |change| change.target.as_str());
+            assert_eq!(target.matches("setting:").count(), changes.len(), "{role}: {target}");
+            let wal = line(&profile, "max_wal_size");
+            assert_eq!((wal.step, wal.why.contains("how much room")), (ProfileStep::LeftOut, true), "{role}: {wal:?}");
+        }
+    }
+}

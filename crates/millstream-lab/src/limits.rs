@@ -118,6 +118,9 @@ pub const WARM_UP_RUNS_MAX: u32 = 100;
 /// Most sessions of a run.
 pub(crate) const CLIENTS_MAX: u32 = 10_000;
 
+/// Bytes that the tables of pgbench take for each unit of scale, about.
+pub(crate) const SCALE_BYTES: u64 = 15_000_000;
+
 /// Most clients for which the usual 100 connections of a server are enough.
 pub(crate) const CLIENTS_USUAL_MAX: u32 = 80;
 

@@ -143,6 +143,9 @@ impl SlowDisk {
     pub fn remove_left(dir: &Path) {
         for name in [POINT, DEVICE] {
             let place = dir.join(name);
+            if name == DEVICE {
+                detach(dir);
+            }
             // Something may still be at work there, such as a server that does not stop.
             if unmount(place.as_path(), UnmountFlags::NOFOLLOW) == Err(Errno::BUSY) {
                 let _ = unmount(place.as_path(), UnmountFlags::NOFOLLOW | UnmountFlags::DETACH);
@@ -165,6 +168,20 @@ impl SlowDisk {
             std::thread::sleep(SANDBOX_POLL);
         }
         Err(Error::NotReady { program: program.to_owned() })
+    }
+}
+
+/// Detaches loop devices over the device in a directory. A mounted one goes by itself when it is unmounted; one that a kill has
+/// left before its mount would stay, and with it the service.
+fn detach(dir: &Path) {
+    let device = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned()).join(DEVICE);
+    let is_over = |block: &fs::DirEntry| {
+        let file = fs::read_to_string(block.path().join("loop/backing_file"));
+        file.is_ok_and(|file| Path::new(file.trim_end()) == device)
+    };
+    for block in fs::read_dir("/sys/block").into_iter().flatten().flatten().filter(is_over) {
+        let block = Path::new("/dev").join(block.file_name());
+        let _ = Command::new("losetup").arg("--detach").arg(block).run_blocking();
     }
 }
 
@@ -262,6 +279,9 @@ mod tests {
         // As if we were killed: the pipe closes.
         disk.service.0.stdin = None;
         fs::write(disk.point().join("file"), "text").unwrap();
+        // As if it had been before a mount.
+        let mut attach = Command::new("losetup");
+        attach.arg("--find").arg(dir.join(DEVICE)).run_blocking().and_then(Ended::succeeded).unwrap();
         SlowDisk::remove_left(&dir);
         assert!(!is_mounted(&dir) && !dir.exists());
         disk.service.finish();

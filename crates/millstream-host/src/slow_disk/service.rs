@@ -43,6 +43,8 @@ pub fn serve_slow_disk(file: &Path, device: &Path) -> Result<(), Error> {
     let disk: File = disk.map_err(|error| Error::slow_disk("open", file)(error.into()))?.into();
     let bytes = disk.metadata().map_err(Error::slow_disk("read", file))?.len();
     let kernel = attached(device).map_err(Error::slow_disk("mount", device))?;
+    // If the kernel wants memory of us and writes to this disk for it, it would wait for us.
+    let _ = rustix::process::configure_io_flusher_behavior(true);
     let pace = Pace::default();
     let (told, kernel) = (Arc::clone(&pace), Arc::new(kernel));
     thread::spawn(move || follow(io::stdin().lock(), &told));

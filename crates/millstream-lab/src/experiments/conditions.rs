@@ -6,7 +6,8 @@ use super::experiment::Experiment;
 use super::files::Source;
 use crate::core::{Build, Disk, Environment};
 use crate::limits::{
-    LOG_COST_PAIRS, LOG_COST_SECONDS, QUICK_RUN_SECONDS_MAX, QUICK_SECONDS, RUN_PAUSE_SECONDS, STEAL_PERCENT_MAX,
+    LOG_COST_PAIRS, LOG_COST_SECONDS, QUICK_RUN_SECONDS_MAX, QUICK_SECONDS, RUN_PAUSE_SECONDS, SCALE_BYTES,
+    STEAL_PERCENT_MAX,
 };
 use millstream_pg::ConnInfo;
 use serde::{Deserialize, Serialize};
@@ -173,8 +174,7 @@ impl Experiment {
                 data.push(one);
             }
         }
-        // A pgbench database takes about 15 MB for each unit of scale.
-        (minutes, data.len() as u64 * u64::from(self.data.scale) * 15_000_000)
+        (minutes, data.len() as u64 * u64::from(self.data.scale) * SCALE_BYTES)
     }
 }
 

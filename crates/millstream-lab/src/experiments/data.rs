@@ -7,7 +7,8 @@ use super::files::Source;
 use super::program::Program;
 use super::via::Via;
 use crate::error::Error;
-use crate::limits::INIT_SECONDS_MAX;
+use crate::limits::{INIT_SECONDS_MAX, SCALE_BYTES};
+use millstream_host::disk_free_bytes;
 use millstream_local::Progress;
 use millstream_pg::{quote_identifier, quote_literal};
 
@@ -61,6 +62,9 @@ impl Data {
             progress(&format!("making the database {} of scale {}", self.name, self.scale));
             let name = quote_identifier(&self.name);
             control.client.batch_execute(&format!("drop database if exists {name}")).await?;
+            if let Some(why) = self.lacks_room(cluster.data().and_then(disk_free_bytes)) {
+                return Err(Error::Asked(why).into());
+            }
             control.client.batch_execute(&format!("create database {name}")).await?;
             let unfinished = format!("comment on database {name} is {}", quote_literal(UNFINISHED));
             control.client.batch_execute(&unfinished).await?;
@@ -85,6 +89,18 @@ impl Data {
         }
         let setup = self.execute(cluster, &source.experiment.setup).await;
         setup.map_err(|trouble| source.failed_setup(trouble))
+    }
+
+    /// Why its tables do not fit on a disk with so many free bytes. Without this, they would fill it.
+    fn lacks_room(&self, free: Option<u64>) -> Option<String> {
+        let needed = u64::from(self.scale) * SCALE_BYTES;
+        let free = free.filter(|free| *free < needed)? / 1_000_000;
+        let needed = needed / 1_000_000;
+        Some(format!(
+            "tables of scale {} take about {needed} MB, and the disk of the lab's server has {free} MB left; choose a \
+             smaller scale",
+            self.scale
+        ))
     }
 
     /// Whether a crash of the server has emptied the tables: it does so to tables without WAL.
@@ -144,3 +160,17 @@ const COMPLETE: &str = "millstream lab: complete";
 
 /// Comment of a database while its tables are made.
 const UNFINISHED: &str = "millstream lab: unfinished";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_would_fill_the_disk_are_refused() {
+        let data = |scale| Data { name: "lab".to_owned(), scale, unlogged: false, fillfactor: None };
+        let why = data(100_000).lacks_room(Some(57_000_000_000)).unwrap();
+        assert!(why.starts_with("tables of scale 100000 take about 1500000 MB, and"), "{why}");
+        assert!(why.contains("has 57000 MB left"), "{why}");
+        assert_eq!([data(50).lacks_room(Some(57_000_000_000)), data(100_000).lacks_room(None)], [None, None]);
+    }
+}

@@ -71,10 +71,12 @@ pub async fn list(args: &TablesArgs, output: Output) -> Result<Exit, Failure> {
         let (free, free_left) = by_free_space(&found, limit);
         say("Dead rows (* more than autovacuum waits for):")?;
         output.table(&dead)?;
-        let pace = bytes(found.rewrite_bytes_per_second);
-        output.line("")?;
-        say(&format!("Free space (~ estimated, + found by the last vacuum), with a rewrite at {pace} a second:"))?;
-        output.table(&free)?;
+        if found.tables.iter().any(|one| one.free.is_some()) {
+            let pace = bytes(found.rewrite_bytes_per_second);
+            output.line("")?;
+            say(&format!("Free space (~ estimated, + found by the last vacuum), with a rewrite at {pace} a second:"))?;
+            output.table(&free)?;
+        }
         let left = dead_left.max(free_left);
         if left > 0 {
             let all = limit.saturating_add(left);
