@@ -73,22 +73,21 @@ fn name(paths: &str) -> String {
     if common.is_empty() { paths.to_owned() } else { common.to_owned() }
 }
 
-/// The medians of all sides, and how many times that of the first each is.
-fn medians(found: &Lineup) -> Table {
+/// The medians of an arm of all sides, and how many times that of the first each is. The names of records are long.
+fn medians(found: &Lineup, arm: &str) -> Table {
     let mut table = Table::new(&[
-        ("arm", Align::Left),
         ("metric", Align::Left),
-        ("record", Align::Left),
         ("median", Align::Right),
         ("vs first", Align::Right),
+        ("record", Align::Wrap),
     ]);
-    for row in &found.rows {
+    for row in found.rows.iter().filter(|row| row.arm == arm) {
         let median = |value: &Option<Spread>| value.map(|spread| spread.median);
         let first = row.values.first().and_then(median).filter(|first| *first > 0.0);
         for (side, own) in found.sides.iter().zip(row.values.iter().map(median)) {
             let shown = own.map_or_else(|| "-".to_owned(), |own| with_unit(own, &row.metric.unit));
             let ratio = own.zip(first).map_or_else(|| "-".to_owned(), |(own, first)| format!("{:.3}", own / first));
-            table.row([row.arm.clone(), row.metric.name.to_string(), side.name.clone(), shown, ratio]);
+            table.row([row.metric.name.to_string(), shown, ratio, side.name.clone()]);
         }
     }
     table
@@ -146,7 +145,13 @@ fn beside_each_other(found: &Lineup, output: Output) -> Result<Exit, Failure> {
     if found.sides.iter().any(|side| side.records.iter().any(|record| record.conditions.emulated)) {
         output.line("emulated: the numbers say nothing about speed, so none is printed; --html draws them")?;
     } else {
-        output.table(&medians(found))?;
+        let mut arms: Vec<&str> = found.rows.iter().map(|row| row.arm.as_str()).collect();
+        arms.dedup();
+        for arm in arms {
+            output.line(&format!("{arm}:"))?;
+            output.table(&medians(found, arm))?;
+            output.line("")?;
+        }
     }
     for (side, differences) in found.sides.iter().skip(1).zip(&found.differences) {
         let says = |one: &&Difference| differences.no_verdicts.is_none() || one.comparison.is_none();
@@ -191,6 +196,25 @@ fn numbers(all: &[&Difference]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_lab::core::Metric;
+    use millstream_lab::experiments::Row;
+
+    #[test]
+    fn the_numbers_of_an_arm_fit_80_columns() {
+        let metric = Metric::by_name("write_mb_per_second").unwrap().clone();
+        let rows = ["copy/fresh", "base"].map(|arm| Row {
+            arm: arm.to_owned(),
+            metric: metric.clone(),
+            values: vec![Spread::of([2.0]), Spread::of([3.0]), None],
+        });
+        let side = |n: u32| Side::new(format!("2026-11-22-16x-intel-xeon-ingest-sequential-{n}"), Vec::new());
+        let sides = (1..=3).map(side).collect();
+        let (statements, differences, facts) = (Vec::new(), Vec::new(), Vec::new());
+        let found = Lineup { sides, rows: rows.to_vec(), statements, differences, facts };
+        let text = medians(&found, "base").text(Some(80));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("1.500") && text.matches("write_mb_per_second").count() == 3, "{text}");
+    }
 
     #[test]
     fn a_side_is_named_by_what_its_records_have_in_common() {
