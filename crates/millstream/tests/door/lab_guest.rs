@@ -318,3 +318,14 @@ async fn a_kernel_boots_and_runs_an_experiment_with_a_server() {
         }
     }
 }
+
+#[test]
+fn more_kernels_than_a_page_has_are_refused_before_a_boot() {
+    let dir = tempfile::tempdir().unwrap();
+    for n in 1..=17 {
+        fs::write(dir.path().join(format!("linux-image-6.{n}.0_amd64.deb")), "").unwrap();
+    }
+    let [kernels, page] = [dir.path().to_owned(), dir.path().join("page.html")].map(|path| path.display().to_string());
+    let refused = millstream(&["lab", "run", "kernel", "--kernels", &kernels, "--html", &page]).ends(2);
+    assert!(refused.stderr.contains("a page has at most 16 kernels, not 17"), "{refused:?}");
+}

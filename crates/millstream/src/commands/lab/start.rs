@@ -14,7 +14,7 @@ use crate::target::{self, Purpose};
 use millstream_lab::Better;
 use millstream_lab::experiments::{ChosenMetric, Commands, Request, Selection};
 use millstream_lab::guest::Request as GuestRequest;
-use millstream_lab::limits::WARM_UP_RUNS_MAX;
+use millstream_lab::limits::{LINEUP_SIDES_MAX, WARM_UP_RUNS_MAX};
 use millstream_pg::ConnInfo;
 use std::path::{Path, PathBuf};
 
@@ -290,6 +290,11 @@ async fn in_guests(args: &RunArgs, output: Output, signals: &Signals) -> Result<
         None => args.guests.guest.clone(),
     };
     args.html.as_deref().map_or(Ok(()), run::can_be_written)?;
+    // Not after hours of boots.
+    if args.html.is_some() && packages.len() > LINEUP_SIDES_MAX {
+        let why = format!("a page has at most {LINEUP_SIDES_MAX} kernels, not {}", packages.len());
+        return Err(Failure::user(why).hint("leave some out, or leave out --html"));
+    }
     let request = GuestRequest {
         packages: &packages,
         boots: args.blocks.unwrap_or(1),
