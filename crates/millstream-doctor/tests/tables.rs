@@ -32,7 +32,8 @@ async fn each_table_has_its_dead_rows_its_own_threshold_and_its_vacuums() {
         sql(
             &client,
             "create table busy (n int) with (autovacuum_vacuum_threshold = 10, autovacuum_vacuum_scale_factor = 0.5);
-             insert into busy select generate_series(1, 5000); analyze busy; update busy set n = n + 1;
+             insert into busy select generate_series(1, 5000); select pg_stat_force_next_flush(); analyze busy;
+             update busy set n = n + 1;
              create table calm (n int); insert into calm select generate_series(1, 1000); vacuum analyze calm;
              create table \"Odd name\" (n int); create temporary table fleeting (n int);
              create table log (day int, n int) partition by range (day);
