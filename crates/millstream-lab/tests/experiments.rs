@@ -205,7 +205,7 @@ fn a_choice_that_an_experiment_does_not_have_is_refused_with_those_that_it_has()
     let of_arm = |arm: &str| Selection { arms: vec![arm.to_owned()], ..Selection::default() };
     for (name, selection, says) in [
         ("ingest", of_values(), "experiment ingest: unknown value \"docs\": expected one of bytes, documents"),
-        ("ladder", of_values(), "experiment ladder: unknown value \"docs\": expected one of clients, scale"),
+        ("ladder", of_values(), "experiment ladder: unknown value \"docs\": expected one of clients, disk"),
         ("ingest", of_arm("copie"), "experiment ingest: unknown arm \"copie\""),
         ("ingest", of_arm("millstream/third"), "millstream/third continues millstream/changed, which is not chosen"),
     ] {

@@ -55,7 +55,10 @@ pub(super) fn packets(policy: &Policy, cables: &[Cable], with_fragments: bool) -
             of_icmp(cable, family, &peers, &mut all);
             for peer in &peers {
                 all.push(packet(Direction::In, cable, *peer, Content::Other(GRE)));
-                all.push(packet(Direction::Out, cable, *peer, Content::Other(GRE)));
+                // If this host sends everything, what comes back is an answer.
+                if !policy.send_all {
+                    all.push(packet(Direction::Out, cable, *peer, Content::Other(GRE)));
+                }
                 if with_fragments && family == Family::V6 {
                     all.push(packet(Direction::In, cable, *peer, Content::LaterFragment));
                 }

@@ -112,12 +112,27 @@ fn forgotten(limit: &Limit) -> String {
 
 fn statement(rule: &Rule) -> String {
     let tests = rule.tests.iter().map(|test| written(test, rule));
+    let family = match rule.family {
+        Some(Family::V4) if !rule.tests.iter().any(says_family) => "meta nfproto ipv4".to_owned(),
+        Some(Family::V6) if !rule.tests.iter().any(says_family) => "meta nfproto ipv6".to_owned(),
+        _ => String::new(),
+    };
     let action = match rule.action {
         Action::Accept => "accept",
         Action::Drop => "counter drop",
         Action::Notrack => "notrack",
     };
-    tests.chain([action.to_owned()]).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    std::iter::once(family)
+        .chain(tests)
+        .chain([action.to_owned()])
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Whether a test holds only for packets of the rule's family.
+fn says_family(test: &Test) -> bool {
+    matches!(test, Test::Peer { .. } | Test::Icmp(_) | Test::OfNeighbour | Test::LaterFragment | Test::Over { .. })
 }
 
 fn written(test: &Test, rule: &Rule) -> String {
