@@ -324,10 +324,7 @@ fn amount(name: &str, value: &str) -> Option<f64> {
 
 /// What the server records for whoever looks at it.
 async fn recording(server: &Server) -> Result<Vec<ProfileLine>, Error> {
-    let sql = "select current_setting('track_io_timing'), \
-               (select setting like '%pg_stat_statements%' from pg_settings where name = 'shared_preload_libraries'), \
-               has_parameter_privilege('track_io_timing', 'alter system') \
-               and has_function_privilege('pg_reload_conf()', 'execute')";
+    let sql = include_str!("profile.sql");
     let row = server.session.client.query_one(sql, &[]).await?;
     let (timing, counts, may_change): (String, Option<bool>, bool) = (row.get(0), row.get(1), row.get(2));
     let why = "the server measures how much time reads and writes take";

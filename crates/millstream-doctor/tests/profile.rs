@@ -82,11 +82,11 @@ async fn a_profile_changes_nothing_that_this_role_may_not() {
     for build in testkit::builds().await {
         let server = testkit::Server::start(build, testkit::Settings::default()).await;
         let client = testkit::connect(&server.url("postgres")).await;
-        let sql = "create role plain login password 'p'; create role some login password 'p'; \
-                   grant alter system on parameter bgwriter_delay to some; \
-                   grant execute on function pg_reload_conf() to some";
+        let sql = "create role plain login password 'p'; create role tuner login password 'p'; \
+                   grant alter system on parameter bgwriter_delay to tuner; \
+                   grant execute on function pg_reload_conf() to tuner";
         client.batch_execute(sql).await.unwrap();
-        for (role, changes) in [("plain", &[][..]), ("some", &["bgwriter_delay"][..])] {
+        for (role, changes) in [("plain", &[][..]), ("tuner", &["bgwriter_delay"][..])] {
             let url = format!("postgres://{role}:p@127.0.0.1:{}/postgres", server.port());
             let (dir, db) = (machine(FILES), request(&url, &[], "").db);
             let profile = database_profile(&db, Some(dir.path())).await.unwrap();
