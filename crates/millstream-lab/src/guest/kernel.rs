@@ -21,8 +21,8 @@ dpkg-deb --fsys-tarfile \"$package\" | tar -x -C \"$dir\" --transform 's,.*/,,' 
 
 /// Modules that a guest needs for its disk, in the order in which they are loaded. Kernels hold some of them themselves.
 pub(super) const DISK_MODULES: &[&str] = &[
-    "virtio",
     "virtio_ring",
+    "virtio",
     "virtio_pci_legacy_dev",
     "virtio_pci_modern_dev",
     "virtio_pci",
