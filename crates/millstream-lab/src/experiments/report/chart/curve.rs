@@ -182,7 +182,7 @@ fn found<'a>(
     curves
 }
 
-/// The value of a factor that sets the load. pgbench has one client and one thread, unless it is told otherwise.
+/// The value of a factor that sets the load. Without options, pgbench has one client and one thread.
 fn value<'f>(factors: &'f Factors, load: &str) -> Option<&'f str> {
     factors.get(load).map(String::as_str).or_else(|| (load != "rate").then_some("1"))
 }
