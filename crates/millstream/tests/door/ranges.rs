@@ -11,17 +11,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 /// Lines as files of ranges have them.
-pub const DIRTY: &str = "\
-first,last,country
-1.0.0.0,1.0.129.0,AU
-127.0.0.1,127.1.2.3,
-154.17.129.024,154.17.129.255,US
-1.2.3.9,0.0.0.0,AU
-1.2.3.4,::1,AU
-2001:db8::,2001:db8::ffff,DE
-9.9.9.9
-0x01020304,1.2.3.5,AU
-";
+pub const DIRTY: &str = include_str!("../../../millstream-ranges/tests/dirty.csv");
 
 /// A directory with files and stores.
 pub struct Place(tempfile::TempDir);
