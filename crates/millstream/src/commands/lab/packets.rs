@@ -4,9 +4,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Align, Table};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use millstream_guard::Prober;
 use millstream_guard::packets::{Backend, Generator, Outcome, Row, Traffic, measure, rows, send};
-use millstream_model::range::Family;
+use millstream_model::range::{FAMILIES, Family};
 use serde_json::json;
 
 const EXAMPLES: &str = "\
@@ -28,16 +29,16 @@ pub struct PacketsArgs {
     row: Option<String>,
 
     /// What gives the kernel the rules
-    #[arg(long, value_name = "PROGRAM", value_parser = Backend::ALL.map(Backend::name), default_value = "nft")]
-    backend: String,
+    #[arg(long, value_name = "PROGRAM", value_parser = by_name(Backend::ALL, Backend::name), default_value = "nft")]
+    backend: Backend,
 
     /// What makes the packets: a socket, or live frames, which a virtual cable receives and nobody sends (as root)
-    #[arg(long, value_name = "NAME", value_parser = Generator::ALL.map(Generator::name), default_value = "send")]
-    generator: String,
+    #[arg(long, value_name = "NAME", value_parser = by_name(Generator::ALL, Generator::name), default_value = "send")]
+    generator: Generator,
 
     /// Family of the addresses
-    #[arg(long, value_name = "VERSION", value_parser = ["4", "6"], default_value = "4")]
-    family: String,
+    #[arg(long, value_name = "VERSION", value_parser = by_name(FAMILIES, version), default_value = "4")]
+    family: Family,
 
     /// How long packets are sent
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
@@ -53,6 +54,24 @@ pub struct SendPacketsArgs {
     traffic: Traffic,
 }
 
+/// One of these, by its name.
+fn by_name<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.map(name)).map(move |typed| {
+        let one = all.into_iter().find(|one| name(*one) == typed);
+        one.expect("it is a possible value")
+    })
+}
+
+fn version(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "4",
+        Family::V6 => "6",
+    }
+}
+
 fn traffic(text: &str) -> Result<Traffic, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
@@ -64,13 +83,10 @@ pub fn packets(args: &PacketsArgs, output: Output) -> Result<Exit, Failure> {
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         return Err(Failure::user(format!("there is no row {name}")).hint(format!("one of {}", names.join(", "))));
     };
-    let backend = Backend::ALL.into_iter().find(|backend| backend.name() == args.backend).unwrap_or(Backend::Nft);
-    let generator = Generator::ALL.into_iter().find(|one| one.name() == args.generator).unwrap_or(Generator::Send);
-    let family = if args.family == "6" { Family::V6 } else { Family::V4 };
     let program =
         std::env::current_exe().map_err(|error| Failure::user("this program cannot be found").because(&error))?;
     let sender = Prober { program, args: ["lab", "send-packets"].map(str::to_owned).to_vec() };
-    let printed = match measure(row, backend, generator, family, args.seconds, &sender)? {
+    let printed = match measure(row, args.backend, args.generator, args.family, args.seconds, &sender)? {
         Outcome::Skipped(why) => json!({ "skipped": why }),
         Outcome::Measured(sent) => {
             let packets = sent.packets as f64;
@@ -100,4 +116,41 @@ pub fn send_packets(args: &SendPacketsArgs, output: Output) -> Result<Exit, Fail
     let sent = send(&args.traffic).map_err(|error| Failure::user("packets cannot be sent").because(&error))?;
     output.line(&json!(sent).to_string())?;
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(Debug, clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: PacketsArgs,
+    }
+
+    fn typed(words: &str) -> PacketsArgs {
+        Typed::try_parse_from(["packets"].into_iter().chain(words.split_whitespace())).unwrap().args
+    }
+
+    #[test]
+    fn every_option_reaches_what_measures() {
+        let reached = |words: &str| {
+            let PacketsArgs { row, backend, generator, family, seconds } = typed(words);
+            (row, backend, generator, family, seconds)
+        };
+        let row = |name: &str| Some(name.to_owned());
+        assert_eq!(reached(""), (None, Backend::Nft, Generator::Send, Family::V4, 1.0));
+        for (words, backend, generator, family) in [
+            ("--backend nft --generator send --family 4", Backend::Nft, Generator::Send, Family::V4),
+            ("--family 6", Backend::Nft, Generator::Send, Family::V6),
+            ("--generator live", Backend::Nft, Generator::Live, Family::V4),
+            ("--backend iptables-nft", Backend::IptablesNft, Generator::Send, Family::V4),
+            ("--backend iptables-legacy", Backend::IptablesLegacy, Generator::Send, Family::V4),
+            ("--backend xdp --generator live --family 6", Backend::Xdp, Generator::Live, Family::V6),
+        ] {
+            let expected = (row("drop-raw"), backend, generator, family, 0.5);
+            assert_eq!(reached(&format!("drop-raw {words} --seconds 0.5")), expected, "{words}");
+        }
+    }
 }
