@@ -15,6 +15,9 @@ use tokio_postgres::Client;
 
 const ADDRESSES: usize = 100_000;
 
+/// A range as a table has it: its first and its last address, and its document as text.
+type Stored = (IpAddr, IpAddr, String);
+
 /// Ranges of all sizes with gaps, by a walk through the address space. IPv6 begins at 2000::, because an `.mmdb` keeps
 /// IPv4 in its lowest part.
 fn ranges(rng: &mut Rng) -> Vec<Range> {
@@ -54,7 +57,7 @@ fn addresses(rng: &mut Rng, ranges: &[Range]) -> Vec<IpAddr> {
 }
 
 /// The number of the range that holds each address: addresses and ranges are walked side by side, in order.
-fn by_list(ranges: &[Range], addresses: &[IpAddr]) -> Vec<Option<i64>> {
+fn by_list(ranges: &[Range], addresses: &[IpAddr]) -> Vec<Option<usize>> {
     let mut in_order: Vec<usize> = (0..addresses.len()).collect();
     in_order.sort_by_key(|n| addresses[*n]);
     let (mut found, mut at) = (vec![None; addresses.len()], 0);
@@ -63,15 +66,16 @@ fn by_list(ranges: &[Range], addresses: &[IpAddr]) -> Vec<Option<i64>> {
             at += 1;
         }
         let holds = ranges.get(at).is_some_and(|range| range.contains(addresses[n]));
-        found[n] = holds.then(|| i64::try_from(at).unwrap());
+        found[n] = holds.then_some(at);
     }
     found
 }
 
-/// The number in the answer of a statement for each address, in their order.
-async fn by_table(client: &Client, sql: &str) -> Vec<Option<i64>> {
-    let rows = client.query(&format!("select (doc ->> 'n')::bigint from ({sql}) answers order by n"), &[]).await;
-    rows.unwrap().iter().map(|row| row.get(0)).collect()
+/// The answers of a statement for the addresses, in their order.
+async fn by_table(client: &Client, sql: &str) -> Vec<Option<Stored>> {
+    let answers = format!("select start, \"end\", doc::text from ({sql}) answers order by n");
+    let rows = client.query(&answers, &[]).await.unwrap();
+    rows.iter().map(|row| row.get::<_, Option<IpAddr>>(0).map(|start| (start, row.get(1), row.get(2)))).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,25 +83,41 @@ async fn all_ways_to_ask_give_the_same_answer() {
     let mut rng = Rng::with_seed(2026);
     let ranges = ranges(&mut rng);
     let asked = addresses(&mut rng, &ranges);
-    let expected = by_list(&ranges, &asked);
-    assert!(expected.iter().flatten().count() > ADDRESSES / 4);
+    let at = by_list(&ranges, &asked);
+    assert!(at.iter().flatten().count() > ADDRESSES / 4);
+    // Every tenth range has no members.
+    let number_of = |n: usize| (n % 10 != 0).then_some(n as u64);
+    let members = |n| number_of(n).map_or_else(String::new, |n| format!("\"t\":\"\\u00e9\\n\",\"n\":{n}"));
     let dir = tempfile::tempdir().unwrap();
-    let named = ranges.iter().enumerate().map(|(n, range)| (*range, format!("\"t\":\"\\u00e9\\n\",\"n\":{n}")));
+    let named = ranges.iter().enumerate().map(|(n, range)| (*range, members(n)));
     built(&dir.path().join("store"), named, |_| ()).unwrap();
     let store = Generation::open(&dir.path().join("store"), None).unwrap();
 
-    let number = |members: &str| members.rsplit_once(':').and_then(|(_, n)| n.trim_end_matches('}').parse().ok());
-    let from_store = |address: &IpAddr| number(&store.get(*address).unwrap()?.members().unwrap());
-    assert!(asked.iter().map(from_store).eq(expected.iter().copied()), "the store");
+    let number = |members: &str| -> Option<u64> {
+        let (_, n) = members.rsplit_once(':')?;
+        n.trim_end_matches('}').parse().ok()
+    };
+    let from_store = |address: &IpAddr| {
+        let found = store.get(*address).unwrap()?;
+        Some((found.range, number(&found.members().unwrap())))
+    };
+    assert!(asked.iter().map(from_store).eq(at.iter().map(|at| at.map(|n| (ranges[n], number_of(n))))), "the store");
+    let numbers: Vec<_> = at.iter().map(|at| at.map(number_of)).collect();
     let index = Index::read(&store, None).unwrap();
-    assert!(asked.iter().map(|address| number(index.get(*address)?)).eq(expected.iter().copied()), "the index");
+    assert!(asked.iter().map(|address| index.get(*address).map(number)).eq(numbers.iter().copied()), "the index");
     let reader = Reader::from_source(exported(&store, "mmdb", &ExportOptions::default())).unwrap();
     let from_mmdb = |address: &IpAddr| {
         let found: Option<Value> = reader.lookup(*address).unwrap().decode().unwrap();
-        found?["n"].as_i64()
+        Some(found?["n"].as_u64())
     };
-    assert!(asked.iter().map(from_mmdb).eq(expected.iter().copied()), "maxminddb");
+    assert!(asked.iter().map(from_mmdb).eq(numbers.iter().copied()), "maxminddb");
 
+    let stored = |(n, range): (usize, &Range)| {
+        let doc = number_of(n).map_or_else(|| "{}".to_owned(), |n| format!("{{\"n\": {n}, \"t\": \"é\\n\"}}"));
+        (range.first(), range.last(), doc)
+    };
+    let stored: Vec<Stored> = ranges.iter().enumerate().map(stored).collect();
+    let expected: Vec<Option<Stored>> = at.iter().map(|at| at.map(|n| stored[n].clone())).collect();
     let tried = AtomicBool::new(false);
     every_build(async |db| {
         let client = db.client().await;
@@ -114,17 +134,14 @@ async fn all_ways_to_ask_give_the_same_answer() {
         for _ in 0..2 {
             assert_eq!(to_table(&client, &store, &table, &options).await.unwrap(), ranges.len() as u64);
         }
-        let rows = client.query("select start, \"end\", doc::text from geo order by start", &[]).await.unwrap();
-        for (n, (row, range)) in rows.iter().zip(&ranges).enumerate() {
-            let found: (IpAddr, IpAddr, String) = (row.get(0), row.get(1), row.get(2));
-            assert_eq!(found, (range.first(), range.last(), format!("{{\"n\": {n}, \"t\": \"é\\n\"}}")));
-        }
+        let all = by_table(&client, "select start as n, start, \"end\", doc from geo").await;
+        assert!(all.iter().flatten().eq(&stored), "the table");
         client.batch_execute("create table addresses (n bigint, ip inet)").await.unwrap();
         let insert = "insert into addresses select n, ip from unnest($1::inet[]) with ordinality a (ip, n)";
         client.execute(insert, &[&asked]).await.unwrap();
         client.batch_execute("analyze addresses").await.unwrap();
         assert!(by_table(&client, &lateral(&table)).await == expected, "the B-tree");
-        let function = "select n, doc from addresses a left join lateral millstream.range_of('geo', a.ip) r on true
+        let function = "select a.n, r.* from addresses a left join lateral millstream.range_of('geo', a.ip) r on true
             where n <= 10000";
         assert!(by_table(&client, function).await == expected[..10_000], "the function");
         let odd = "select (select count(*) from millstream.range_of('geo', null)),
@@ -137,7 +154,7 @@ async fn all_ways_to_ask_give_the_same_answer() {
         if options.ip4r {
             let path = "select set_config('search_path', current_setting('search_path') || ', \"IP\"', false)";
             client.batch_execute(path).await.unwrap();
-            let join = "select n, doc from addresses a left join geo r on r.range >>= a.ip::ipaddress";
+            let join = "select a.n, r.* from addresses a left join geo r on r.range >>= a.ip::ipaddress";
             assert!(by_table(&client, join).await == expected, "ip4r");
             client.batch_execute("set enable_seqscan = off").await.unwrap();
             let plan = explain(&client, "select from geo where range >>= '1.2.3.4'::ipaddress").await;
