@@ -37,8 +37,8 @@ impl Demands {
 /// The server's machine.
 #[derive(Debug)]
 pub(crate) struct Host {
-    /// What the server may ask of it.
-    pub(crate) demands: Demands,
+    /// What the server may ask of it. `Err`: why that is not known.
+    demands: Result<Demands, String>,
     /// Where `/proc`, `/sys` and `/etc` are.
     root: PathBuf,
     /// The directories of data, WAL and tablespaces, as far as this role may know them.
@@ -91,7 +91,7 @@ impl Host {
         let tablespaces = server.tablespaces().await.map_err(|error| error.to_string())?;
         let tablespaces = tablespaces.into_iter().map(|dir| ("tablespace", dir));
         let dirs = data.map(|dir| ("data", dir)).into_iter().chain(wal.map(|dir| ("WAL", dir))).chain(tablespaces);
-        let demands = Demands::of(server).await.map_err(|error| error.to_string())?;
+        let demands = Demands::of(server).await.map_err(|why| format!("what the server asks of its machine: {why}"));
         let process = format!("/proc/{}", server.session.server.backend_pid);
         Ok(Self::at_first_look(root, dirs.collect(), process, demands))
     }
@@ -101,7 +101,7 @@ impl Host {
         root: Option<&Path>,
         dirs: Vec<(&'static str, PathBuf)>,
         process: String,
-        demands: Demands,
+        demands: Result<Demands, String>,
     ) -> Self {
         let second = root.map_or_else(|| PathBuf::from("/"), |root| root.join("later"));
         let root = root.unwrap_or(Path::new("/"));
@@ -119,6 +119,11 @@ impl Host {
         let files = COUNTERS.iter().map(|path| host.path(path)).chain(group.iter().map(|dir| dir.join("cpu.stat")));
         host.first = files.filter_map(|path| file::text(&path).map(|text| (path, text))).collect();
         host
+    }
+
+    /// What the server may ask of it, or why that is not known.
+    pub(crate) fn demands(&self) -> Result<&Demands, String> {
+        self.demands.as_ref().map_err(Clone::clone)
     }
 
     /// From when on a second look at the counters says something. A directory that stands for a machine needs no wait.
@@ -359,13 +364,13 @@ impl Host {
         let data = root.join("data");
         let demands = Demands { clients: 100, files_per_process: 1_000, wal_bytes: 1 << 30, timed: Vec::new() };
         let dirs = vec![("data", data.clone()), ("WAL", data.join("pg_wal"))];
-        Self::at_first_look(Some(root), dirs, "/proc/none".to_owned(), demands)
+        Self::at_first_look(Some(root), dirs, "/proc/none".to_owned(), Ok(demands))
     }
 
     /// A machine with one mount, which has these directories.
     pub(crate) fn with_dirs(dirs: Vec<(&'static str, PathBuf)>) -> Self {
         Self {
-            demands: Demands::default(),
+            demands: Ok(Demands::default()),
             root: PathBuf::from("/"),
             dirs,
             mounts: mount::parsed("1 1 8:0 / / rw - ext4 /dev/sda rw\n"),

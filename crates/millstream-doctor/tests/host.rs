@@ -1,10 +1,11 @@
 //! What a server shows together with its machine, for which a folder stands.
 
-use crate::checks::{keys, request};
-use crate::machine::{FAST, GROUPS, machine};
-use crate::server_more::server;
+use crate::checks::{evidence, keys, request};
+use crate::machine::{FAST, GROUPS, QUIET, machine};
+use crate::server_more::{as_role, server};
 use millstream_doctor::{Report, Request, RunOptions, examine};
 use millstream_model::Level;
+use millstream_model::quantity::bytes;
 use millstream_testkit as testkit;
 use std::path::Path;
 
@@ -147,4 +148,69 @@ async fn the_file_system_of_a_tablespace_is_examined_too() {
     // WAL is not there.
     let settings = "[threshold.disk-full]\npercent = 101\ncritical_percent = 101\nwal_times = 1e12";
     assert_eq!(found(&url, place.path(), "disk-full", settings).await, [("/".to_owned(), Level::Warning)]);
+}
+
+/// Faults of a machine that are compared with what the server may ask of it, and the checks that find them.
+const ASKED: &[(&str, &str, &str)] = &[
+    ("accept-queue-full", "later/proc/net/netstat", "TcpExt: TW ListenOverflows\nTcpExt: 1 520\n"),
+    ("clock-source", "sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
+    ("open-files-near-limit", "proc/sys/fs/file-nr", "990000 0 1000000\n"),
+];
+
+fn asked_too_much() -> tempfile::TempDir {
+    let faults = ASKED.iter().map(|(_, path, text)| (*path, *text));
+    machine(&QUIET.iter().copied().chain(faults).collect::<Vec<_>>())
+}
+
+#[tokio::test]
+async fn each_check_of_the_machine_gets_its_own_setting_of_the_server() {
+    for build in testkit::builds().await {
+        let conf = [
+            "max_connections = 41",
+            "max_files_per_process = 777",
+            "max_wal_size = 96MB",
+            "track_io_timing = on",
+            "track_wal_io_timing = off",
+        ];
+        let server = server(build, &conf).await;
+        let (url, place) = (server.url("postgres"), asked_too_much());
+        let checks: Vec<&str> = ASKED.iter().map(|(check, ..)| *check).chain(["disk-full"]).collect();
+        let settings = "[threshold.disk-full]\npercent = 101\ncritical_percent = 101\nwal_times = 1e12";
+        let asked = Request { root: Some(place.path().to_owned()), ..request(&url, &checks, settings) };
+        let report = examine(&asked).await.unwrap();
+        let of = |check: &str| {
+            let found = report.findings.iter().find(|finding| finding.check == check);
+            found.unwrap_or_else(|| panic!("{check}: {report:?}"))
+        };
+        let sql = "select current_setting('max_connections')::int8, current_setting('max_files_per_process')::int8, \
+                   pg_size_bytes(current_setting('max_wal_size'))";
+        let row = testkit::connect(&url).await.query_one(sql, &[]).await.unwrap();
+        let [clients, files, wal] = [0, 1, 2].map(|column| u64::try_from(row.get::<_, i64>(column)).unwrap());
+        for (check, name, value) in [
+            ("accept-queue-full", "max_connections", clients.to_string()),
+            ("open-files-near-limit", "that the server may open", (files * clients).to_string()),
+            ("disk-full", "max_wal_size", bytes(wal)),
+        ] {
+            assert_eq!(evidence(of(check), name), Some(value.as_str()), "{check}");
+        }
+        let clock = &of("clock-source").sentence;
+        assert!(clock.ends_with("and track_io_timing needs it all the time"), "{clock}");
+    }
+}
+
+#[tokio::test]
+async fn a_machine_is_examined_although_its_server_does_not_say_what_it_asks() {
+    let server = testkit::Server::start(testkit::default_build().await, testkit::Settings::default()).await;
+    let (url, place) = (server.url("postgres"), asked_too_much());
+    let refused = "create role nobody login password 'p'; revoke execute on function pg_size_bytes(text) from public";
+    testkit::connect(&url).await.batch_execute(refused).await.unwrap();
+    let mut checks: Vec<&str> = ASKED.iter().map(|(check, ..)| *check).collect();
+    checks.push("zone-reclaim");
+    let asked = request(&as_role(&url, "nobody"), &checks, "");
+    let report = examine(&Request { root: Some(place.path().to_owned()), ..asked }).await.unwrap();
+    assert_eq!(report.passed, ["zone-reclaim"], "{report:?}");
+    for (check, ..) in ASKED {
+        let why = report.skipped.iter().find(|skip| skip.check == *check).map_or("", |skip| skip.why.as_str());
+        assert!(why.starts_with("what the server asks of its machine: "), "{check}: {report:?}");
+    }
 }

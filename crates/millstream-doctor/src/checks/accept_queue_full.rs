@@ -31,7 +31,7 @@ fn look(host: &Host, task: &Task) -> Looked {
     if !is_much(after) {
         return Ok(Seen::default());
     }
-    let clients = host.demands.clients;
+    let clients = host.demands()?.clients;
     let bound = host.number(BOUND);
     let unseen = bound.is_none().then(|| Host::hidden(SETTING, BOUND));
     // The server asks for a queue of twice its connections, and the kernel cuts it at its own bound.

@@ -39,7 +39,7 @@ fn look(host: &Host, task: &Task) -> Looked {
     if !is_known_slow && (FAST.contains(&current.as_str()) || !has_tsc) {
         return Ok(Seen::default());
     }
-    let timed = &host.demands.timed;
+    let timed = &host.demands()?.timed;
     let level = if timed.is_empty() { Level::Info } else { Level::Warning };
     let sentence = match timed.is_empty() {
         true => format!("the kernel reads the time from {current}, so explain analyze takes long and measures wrong"),

@@ -13,7 +13,7 @@ pub(super) const CHECK: Check = Check {
     class: Class::Arithmetic,
     thresholds: &[("percent", 85.0), ("critical_percent", 95.0), ("wal_times", 2.0)],
     manual: include_str!("disk_full.md"),
-    looks: &[Look::Host(|host, task| Ok(seen(host, task, host.demands.wal_bytes)))],
+    looks: &[Look::Host(|host, task| Ok(seen(host, task, host.demands()?.wal_bytes)))],
 };
 
 /// What is wrong with the disks, if so many bytes of WAL may come.

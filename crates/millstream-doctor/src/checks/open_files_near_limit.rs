@@ -18,7 +18,8 @@ pub(super) const CHECK: Check = Check {
 const MACHINE: &str = "/proc/sys/fs/file-nr";
 
 fn look(host: &Host, task: &Task) -> Looked {
-    let server_may = host.demands.files_per_process.saturating_mul(host.demands.clients);
+    let demands = host.demands()?;
+    let server_may = demands.files_per_process.saturating_mul(demands.clients);
     let (process, unseen) = process(host, task);
     let (machine, hidden) = match machine(host) {
         Some((open, most)) => (machine_finding(task, open, most, server_may), None),
