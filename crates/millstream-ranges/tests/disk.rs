@@ -2,12 +2,11 @@
 
 use crate::place::Place;
 use crate::stored::{built, exported, is_whole, known, leftovers, one, range};
-use millstream_host::{Command, Ended};
+use millstream_host::{Command, Ended, TargetFile};
 use millstream_pg::Explained;
 use millstream_ranges::export::{ExportOptions, export};
 use millstream_ranges::{Family, Generation, Range};
 use millstream_testkit::SmallDisk;
-use std::fs::File;
 
 /// More ranges than fit on a small disk.
 fn many() -> impl Iterator<Item = (Range, String)> {
@@ -28,9 +27,12 @@ fn a_full_disk_ends_a_build_and_the_old_generation_serves() {
     }
     built(&place.path("big"), many(), |_| ()).unwrap();
     let big = Generation::open(&place.path("big"), None).unwrap();
-    let mut file = File::create(disk.dir.join("many.csv")).unwrap();
+    let mut file = TargetFile::create(&disk.dir.join("many.csv")).unwrap();
     let failed = export(&big, "csv", &mut file, &ExportOptions::default()).unwrap_err();
     assert!(failed.to_string().contains("No space left on device"), "{failed:?}");
+    drop(file);
+    let names: Vec<_> = disk.dir.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["geo"], "what was written of the export is gone");
     disk.grow(200 << 20);
     built(&store, many(), |_| ()).unwrap();
     assert_eq!(known(&store, "0.0.7.7").as_deref(), Some("\"n\":7"));
