@@ -47,10 +47,9 @@ async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Out
         let ended = match Next::after(&request, &ended) {
             Next::Done => Some(ended),
             Next::Resume => interrupted.wait(ended, around).await,
-            Next::StartOver => {
+            Next::StartOver(error) => {
                 // With another key, it is another load.
                 interrupted.load_id = None;
-                let (Err(error) | Ok(Outcome { error: Some(error), .. })) = &ended else { return ended };
                 let (times, times_max, then) = match error {
                     Error::Emptied { .. } => (&mut emptied, EMPTIED_MAX, ""),
                     _ => (&mut changed, TABLE_CHANGES_MAX, ": it looks at the table anew, and resumes"),

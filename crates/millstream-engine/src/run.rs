@@ -238,7 +238,7 @@ impl Run {
                     let Finish { stopped, error, .. } = finish;
                     let unread = stopped.is_some() && receipt.counters.read == 0;
                     let ended = Ok(Outcome { receipt, stopped, error, recalled: false });
-                    if unread && Next::after(request, &ended) == Next::Done {
+                    if unread && matches!(Next::after(request, &ended), Next::Done) {
                         // If this fails, an empty record stays, which does no harm. The outcome says more.
                         let load_id = Some(owned.load_id);
                         let _ = millstream_store::withdraw(&mut control.client, schema, load_id, made).await;
