@@ -91,8 +91,8 @@ pub enum Error {
         difference: String,
         /// Whether what it has added up would count again in the load asked for.
         adds_up: bool,
-        /// The names of its stages, if it differs in nothing else.
-        stages: Option<Vec<String>>,
+        /// The names of its transforms, if it differs in nothing else.
+        transforms: Option<Vec<String>>,
     },
     /// The server lost batches that it had acknowledged.
     #[error("lane {lane} finds {batches} acknowledged batches gone: the server lost commits")]
@@ -261,12 +261,12 @@ impl Explained for Error {
                 "it takes about as much room as the documents, at most twice; TMPDIR names another directory".into(),
             ),
             Self::Damaged { .. } => Some("mend the file: what follows the damage cannot be compared".into()),
-            Self::LoadChanged { load_id, adds_up, stages, .. } => Some(format!(
+            Self::LoadChanged { load_id, adds_up, transforms, .. } => Some(format!(
                 "finish it by its own command (see `millstream loads`{}), or start over: --resume off, or `millstream \
                  loads forget {load_id}`{}",
-                match stages {
-                    Some(stages) if stages.is_empty() => "; it has no enrichments".to_owned(),
-                    Some(stages) => format!("; its enrichments: {}", stages.join("; ")),
+                match transforms {
+                    Some(transforms) if transforms.is_empty() => "; it has no enrichments".to_owned(),
+                    Some(transforms) => format!("; its enrichments: {}", transforms.join("; ")),
                     None => String::new(),
                 },
                 if *adds_up { "; what it has added of these sources is then added again" } else { "" }

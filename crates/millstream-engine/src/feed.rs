@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::lifecycle::OwnedLoad;
-use crate::limits::{FEED_QUEUE, FRAME_BYTES, INFERENCE_BYTES_MAX, STAGED_CHUNK_BYTES, UNVERIFIED_MEMORIES_MAX};
+use crate::limits::{FEED_QUEUE, FRAME_BYTES, INFERENCE_BYTES_MAX, TRANSFORMED_CHUNK_BYTES, UNVERIFIED_MEMORIES_MAX};
 use crate::observe::Tally;
 use crate::request::LoadRequest;
 use millstream_document::chunk::{Chunk, Frame};
@@ -93,10 +93,10 @@ impl Feed {
             ));
         }
         let document_bytes_max = request.document_bytes_max;
-        // Each document of a chunk may grow in each stage.
+        // Each document of a chunk may grow in each transform.
         let chunk_bytes = match request.transforms.is_empty() {
             true => request.chunk_bytes,
-            false => request.chunk_bytes.min(STAGED_CHUNK_BYTES),
+            false => request.chunk_bytes.min(TRANSFORMED_CHUNK_BYTES),
         };
         let dialect = request.dialect.clone();
         let options = SourceOptions { chunk_bytes, document_bytes_max, dialect, ..SourceOptions::default() };

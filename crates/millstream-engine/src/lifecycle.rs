@@ -182,7 +182,7 @@ async fn lock_unfinished(
         // A load that was killed before it read anything does not matter.
         if !discard_unread(client, schema, load_id).await? {
             let adds_up = adds_up(&unfinished.mode) && adds_up(&identity.mode);
-            return Err(Error::LoadChanged { load_id, difference, adds_up, stages: unfinished.other_stages });
+            return Err(Error::LoadChanged { load_id, difference, adds_up, transforms: unfinished.other_transforms });
         }
         load_lock(schema, load_id).unlock(client).await?;
     }

@@ -303,8 +303,8 @@ pub const CHECK_LOCK_WAIT: Duration = Duration::from_secs(5);
 /// must see every row or fail.
 pub const REFRESH_SETTINGS: &[(&str, &str)] = &[("idle_in_transaction_session_timeout", "0"), ("row_security", "off")];
 
-/// Bytes of a source that are read at once if documents pass stages.
-pub const STAGED_CHUNK_BYTES: usize = CHUNK_BYTES / 2;
+/// Bytes of a source that are read at once if transforms change documents.
+pub const TRANSFORMED_CHUNK_BYTES: usize = CHUNK_BYTES / 2;
 
 /// How often one call starts a load over because its table was emptied.
 pub const EMPTIED_MAX: u32 = 3;

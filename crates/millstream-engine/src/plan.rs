@@ -105,7 +105,7 @@ impl LoadPlan {
             mode: self.mode.to_string(),
             key: self.key.clone(),
             format: request.dialect.label(&request.format),
-            transforms: request.transforms.iter().map(|stage| stage.name()).collect(),
+            transforms: request.transforms.iter().map(|transform| transform.name()).collect(),
             durability: request.durability.name,
             unlogged: request.durability.unlogged,
             layout: request.layout.name,

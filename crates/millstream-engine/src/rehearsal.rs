@@ -10,7 +10,7 @@ use crate::request::LoadRequest;
 use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_document::limits::TRANSFORM_OUTCOMES_MAX;
 use millstream_document::transform;
-use millstream_model::{Fault, KeySpec, Position, StageCounts};
+use millstream_model::{Fault, KeySpec, Position, TransformCounts};
 use millstream_pg::{ConnInfo, SessionSettings};
 use serde::Serialize;
 use std::sync::Arc;
@@ -36,9 +36,9 @@ pub struct DryRun {
     pub rejected: u64,
     /// The first of them.
     pub first_rejects: Vec<DryReject>,
-    /// What became of the documents in the stages. Left out if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub stages: Vec<StageCounts>,
+    /// What became of the documents in the transforms. Left out if there are none.
+    #[serde(rename = "stages", skip_serializing_if = "Vec::is_empty")]
+    pub transforms: Vec<TransformCounts>,
 }
 
 /// A document that would be rejected.
@@ -83,7 +83,7 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
         warnings,
         read: 0,
         rejected: 0,
-        stages: Vec::new(),
+        transforms: Vec::new(),
         first_rejects: Vec::new(),
     };
     let mut outcomes = vec![0; request.transforms.len() * TRANSFORM_OUTCOMES_MAX];
@@ -108,6 +108,6 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
             }
         }
     }
-    dry.stages = transform::counts(&request.transforms, &outcomes);
+    dry.transforms = transform::counts(&request.transforms, &outcomes);
     Ok(dry)
 }

@@ -23,7 +23,7 @@ use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_document::transform;
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
-use millstream_model::{Counters, Receipt, StageCounts, WalScope};
+use millstream_model::{Counters, Receipt, TransformCounts, WalScope};
 use millstream_pg::{
     ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, Several, may_pass, quote_identifier,
 };
@@ -300,7 +300,7 @@ impl Ready {
         finish: &Finish,
         wal: (u64, WalScope),
         counters: Counters,
-        stages: Vec<StageCounts>,
+        transforms: Vec<TransformCounts>,
     ) -> Receipt {
         let Lanes { plan: LoadPlan { request, .. }, owned, count, .. } = &*self.lanes;
         let seconds = started.elapsed().as_secs_f64();
@@ -323,7 +323,7 @@ impl Ready {
             durability: request.durability.name.into(),
             layout: request.layout.name.into(),
             writers,
-            stages,
+            transforms,
             retries: finish.reports.iter().map(|r| r.retries).sum(),
             deadlocks: finish.reports.iter().map(|r| r.deadlocks).sum(),
             resumed_from: owned.resumed.then_some(owned.before.counters.read),

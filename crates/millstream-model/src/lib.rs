@@ -40,7 +40,7 @@ pub use machine::MachineFacts;
 pub use path_text::path_text;
 pub use position::Position;
 pub use prefix::Prefix;
-pub use receipt::{COUNTERS, Counters, Receipt, StageCounts, WalScope};
+pub use receipt::{COUNTERS, Counters, Receipt, TransformCounts, WalScope};
 pub use refusal::Refusal;
 pub use shell_word::shell_word;
 pub use slot::{SLOT_HASH_VERSION, Slot};

@@ -102,7 +102,7 @@ pub enum WalScope {
 
 /// What became of the documents in a transform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StageCounts {
+pub struct TransformCounts {
     /// The transform.
     pub name: String,
     /// Documents by outcome, for instance `{"enriched": 12, "missing": 3, "unusable": 0}`.
@@ -140,8 +140,8 @@ pub struct Receipt {
     pub writers: std::collections::BTreeMap<String, u64>,
     /// The transforms that changed documents before they were decoded, with what became of how many documents. Left out if
     /// there were none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stages: Vec<StageCounts>,
+    #[serde(rename = "stages", default, skip_serializing_if = "Vec::is_empty")]
+    pub transforms: Vec<TransformCounts>,
     /// Batches sent again after a transient error.
     pub retries: u64,
     /// Deadlocks among those errors.
@@ -173,5 +173,32 @@ mod tests {
         let mut doubled = counters;
         doubled += counters;
         assert_eq!(doubled.read, 2);
+    }
+
+    #[test]
+    fn a_receipt_that_was_kept_has_its_transforms_as_stages() {
+        let documents = [("enriched".to_owned(), 2)].into();
+        let receipt = Receipt {
+            collection: "public.a".to_owned(),
+            load_id: 1,
+            counters: Counters::default(),
+            rejected_lines: 0,
+            wal_bytes: 0,
+            wal_scope: WalScope::Unknown,
+            seconds: 0.5,
+            rows_per_second: 4.0,
+            lanes: 1,
+            durability: "durable".to_owned(),
+            layout: "table".to_owned(),
+            writers: std::collections::BTreeMap::new(),
+            transforms: vec![TransformCounts { name: "ip from geo as geo".to_owned(), documents }],
+            retries: 0,
+            deadlocks: 0,
+            resumed_from: None,
+            finished: true,
+        };
+        let json = serde_json::to_value(&receipt).unwrap();
+        assert_eq!(json["stages"][0]["documents"]["enriched"], 2);
+        assert_eq!(serde_json::from_value::<Receipt>(json).unwrap(), receipt);
     }
 }

@@ -105,7 +105,7 @@ pub struct Unfinished {
     /// Its merge mode.
     pub mode: String,
     /// Names of its transforms in order, if it differs from the one asked for in nothing else.
-    pub other_stages: Option<Vec<String>>,
+    pub other_transforms: Option<Vec<String>>,
     /// What makes it another load than the one asked for, as the end of a clause; `None` if it is the same.
     pub difference: Option<String>,
     /// The partition that was truncated while it had documents in the table; empty if all of the table was.
@@ -141,9 +141,9 @@ pub async fn find_unfinished(
     let mut found = differences.into_iter().filter(|(differs, _)| *differs).map(|(_, difference)| difference);
     let difference = found.next();
     let is_only = found.next().is_none() && transforms != identity.transforms;
-    let other_stages = is_only.then_some(transforms);
+    let other_transforms = is_only.then_some(transforms);
     let (load_id, emptied) = (row.get("load_id"), row.get("emptied"));
-    Ok(Some(Unfinished { load_id, sources, mode, other_stages, difference, emptied }))
+    Ok(Some(Unfinished { load_id, sources, mode, other_transforms, difference, emptied }))
 }
 
 /// The number of an unfinished load of these sources whose table was dropped and created again since.

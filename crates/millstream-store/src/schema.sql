@@ -32,8 +32,8 @@ create sequence {schema}.run_number;
 -- One load. The watermark of slot s is the position before which all documents of s are committed. It is the larger of
 -- floor_*[s + 1] (earlier runs) and the position of the lane that owns s. prefix_* is the highest watermark, and the
 -- hash of everything before it. An unfinished load can be resumed if its sources can be read again (files, or a stream with
--- a name) and it is not abandoned. `transforms` names its stages in order. `outcomes` counts what became of the documents in
--- them: an equal number of counts for each stage. It is null if there are no stages.
+-- a name) and it is not abandoned. `transforms` has the names of its transforms in order. `outcomes` counts what became of
+-- the documents in them: an equal number of counts for each transform. It is null if there are none.
 create table {schema}.load (
     load_id bigint generated always as identity primary key,
     table_oid oid not null,

@@ -67,9 +67,9 @@ async fn an_unfinished_load_of_the_same_sources_is_found_and_told_from_another()
             let mut other = identity.clone();
             change(&mut other);
             let found = load::find_unfinished(&scene.client, &schema, &other).await.unwrap().unwrap();
-            let Unfinished { load_id, difference, other_stages, emptied, .. } = found;
+            let Unfinished { load_id, difference, other_transforms, emptied, .. } = found;
             assert_eq!((load_id, difference.as_deref(), emptied), (first, expected, None));
-            assert_eq!(other_stages, (!other.transforms.is_empty()).then(Vec::new), "{expected:?}");
+            assert_eq!(other_transforms, (!other.transforms.is_empty()).then(Vec::new), "{expected:?}");
         }
         let apart = Identity { sources: vec!["c".into()], ..identity.clone() };
         assert!(load::find_unfinished(&scene.client, &schema, &apart).await.unwrap().is_none());

@@ -53,7 +53,7 @@ struct Wish {
     name: (String, String),
 }
 
-/// Digits of a generation's hash in the name of a stage.
+/// Digits of a generation's hash in the name of a transform.
 const NAME_HASH_DIGITS: usize = 8;
 
 const LISTS: [(&str, Which); 3] = [("first of", Which::First), ("last of", Which::Last), ("all of", Which::All)];
@@ -165,8 +165,8 @@ fn path(text: &str) -> Result<Vec<String>, String> {
 }
 
 impl EnrichArgs {
-    /// The stages of a load whose documents have this key. Reads the stores into memory.
-    pub fn stages(&self, key: &[KeyRequest]) -> Result<Vec<Arc<dyn Transform>>, Failure> {
+    /// The transforms of a load whose documents have this key. Reads the stores into memory.
+    pub fn transforms(&self, key: &[KeyRequest]) -> Result<Vec<Arc<dyn Transform>>, Failure> {
         for (wish, column) in self.enrich.iter().flat_map(|wish| key.iter().map(move |column| (wish, column))) {
             // A member below it can be part of the key: it is then the range's.
             if wish.into.starts_with(&column.path) {
@@ -188,42 +188,42 @@ impl EnrichArgs {
                 .hint("name another member behind `as`, or keep what the first adds: --enrich-existing keep"));
             }
         }
-        self.enrich.iter().map(|wish| self.stage(wish, wish.store.generation)).collect()
+        self.enrich.iter().map(|wish| self.transform(wish, wish.store.generation)).collect()
     }
 
-    /// The stages that a load began with, if they differ from those asked for only in the generation of a store that was
+    /// The transforms that a load began with, if they differ from those asked for only in the generation of a store that was
     /// not typed. The failure says why such a generation cannot be used.
-    pub fn stages_of(&self, recorded: &[String]) -> Option<Result<Vec<Arc<dyn Transform>>, Failure>> {
+    pub fn transforms_of(&self, recorded: &[String]) -> Option<Result<Vec<Arc<dyn Transform>>, Failure>> {
         let numbers: Vec<u64> =
             self.enrich.iter().zip(recorded).map_while(|(wish, name)| self.number(wish, name)).collect();
         if recorded.len() != self.enrich.len() || numbers.len() != recorded.len() {
             return None;
         }
         let began_with = self.enrich.iter().zip(recorded).zip(numbers).map(|((wish, recorded), number)| {
-            let stage = self.stage(wish, Some(number))?;
-            if stage.name() != *recorded {
+            let transform = self.transform(wish, Some(number))?;
+            if transform.name() != *recorded {
                 return Err(Failure::user(format!("{} is another store now", wish.store.path.display())));
             }
-            Ok(stage)
+            Ok(transform)
         });
         let hint = "start over with --resume off: the documents that are stored had the values of that generation";
         Some(began_with.collect::<Result<_, Failure>>().map_err(|failure| failure.hint(hint)))
     }
 
-    /// The generation in the name of a stage, if the name is otherwise the one of a wish.
+    /// The generation in the name of a transform, if the name is otherwise the one of a wish.
     fn number(&self, wish: &Wish, name: &str) -> Option<u64> {
         let (number, _hash) = name.strip_prefix(&wish.name.0)?.strip_suffix(&self.name_end(wish))?.split_once('#')?;
         number.parse().ok().filter(|number| wish.store.generation.is_none_or(|typed| typed == *number))
     }
 
-    /// The name of a stage behind the generation.
+    /// The name of a transform behind the generation.
     fn name_end(&self, wish: &Wish) -> String {
         let missing = said("missing", &Missing::ALL, self.enrich_missing);
         let existing = said("existing", &Existing::ALL, self.enrich_existing);
         format!("{}{missing}{existing}", wish.name.1)
     }
 
-    fn stage(&self, wish: &Wish, generation: Option<u64>) -> Result<Arc<dyn Transform>, Failure> {
+    fn transform(&self, wish: &Wish, generation: Option<u64>) -> Result<Arc<dyn Transform>, Failure> {
         let generation = Generation::open(&wish.store.path, generation)?;
         let store = &wish.store;
         let Some(receipt) = generation.receipt() else {
@@ -251,12 +251,12 @@ impl EnrichArgs {
         let name = format!("{}{}#{hash}{}", wish.name.0, receipt.generation, self.name_end(wish));
         let lookup = Arc::new(Ranges { index, which: wish.which });
         let (missing, existing) = (self.enrich_missing, self.enrich_existing);
-        let stage = Annotate::new(name, wish.from.clone(), wish.into.clone(), missing, existing, lookup);
-        Ok(Arc::new(stage.map_err(Failure::user)?))
+        let transform = Annotate::new(name, wish.from.clone(), wish.into.clone(), missing, existing, lookup);
+        Ok(Arc::new(transform.map_err(Failure::user)?))
     }
 }
 
-/// What the name of a stage says about a choice: nothing if it is the default.
+/// What the name of a transform says about a choice: nothing if it is the default.
 fn said<T: Default + PartialEq>(what: &str, all: &[(T, &str, &str)], chosen: T) -> String {
     let name = all.iter().find(|(one, ..)| *one == chosen).map_or("", |(_, name, _)| name);
     if chosen == T::default() { String::new() } else { format!(", {what} {name}") }
@@ -378,7 +378,7 @@ mod tests {
         let wish = Wish::parse("ip from no-such-store as geo.place").unwrap();
         let args = EnrichArgs { enrich: vec![wish], enrich_missing: Missing::Keep, enrich_existing: Existing::Replace };
         for (key, is_refused) in [("geo.place", true), ("id,g=geo", true), ("geo.place.cc", false), ("geo.id", false)] {
-            let failure = args.stages(&KeyRequest::parse_list(key).unwrap()).unwrap_err().to_string();
+            let failure = args.transforms(&KeyRequest::parse_list(key).unwrap()).unwrap_err().to_string();
             assert_eq!(failure.contains("where the key column"), is_refused, "{key}: {failure}");
         }
     }

@@ -24,7 +24,7 @@ pub fn text(dry: &DryRun, request: &LoadRequest) -> String {
         quantity::things(dry.read, "document"),
         quantity::count(dry.rejected)
     ));
-    lines.extend(receipt::stages(&dry.stages));
+    lines.extend(receipt::transforms(&dry.transforms));
     for reject in &dry.first_rejects {
         let source = request.sources.get(reject.position.source as usize).map_or("-", String::as_str);
         lines.push(visible(&format!("{source}:{}: {}: {}", reject.line, reject.reason, reject.detail)));

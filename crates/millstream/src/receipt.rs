@@ -2,7 +2,7 @@
 
 use crate::quantity;
 use millstream_engine::Durability;
-use millstream_model::{COUNTERS, Receipt, StageCounts, WalScope};
+use millstream_model::{COUNTERS, Receipt, TransformCounts, WalScope};
 
 /// What a column of the receipt means, for people.
 fn meaning(counter: &str) -> &'static str {
@@ -21,15 +21,15 @@ fn meaning(counter: &str) -> &'static str {
     }
 }
 
-/// What became of the documents in a stage.
-fn stage(stage: &StageCounts) -> String {
-    let counts = stage.documents.iter().map(|(name, n)| format!("{} {name}", quantity::count(*n)));
-    format!("{}: {}", stage.name, counts.collect::<Vec<_>>().join(", "))
+/// What became of the documents in a transform.
+fn transform(transform: &TransformCounts) -> String {
+    let counts = transform.documents.iter().map(|(name, n)| format!("{} {name}", quantity::count(*n)));
+    format!("{}: {}", transform.name, counts.collect::<Vec<_>>().join(", "))
 }
 
-/// Why a stage gave no document anything. `None`: it did, or it was asked for no document.
-pub fn nothing_added(stage: &StageCounts) -> Option<String> {
-    let count = |outcome: &str| stage.documents.get(outcome).copied().unwrap_or_default();
+/// Why a transform gave no document anything. `None`: it did, or it was asked for no document.
+pub fn nothing_added(transform: &TransformCounts) -> Option<String> {
+    let count = |outcome: &str| transform.documents.get(outcome).copied().unwrap_or_default();
     let (missing, unusable) = (count("missing"), count("unusable"));
     // A document that kept its member has a value.
     if count("enriched") + count("existing") > 0 || missing + unusable == 0 {
@@ -41,10 +41,10 @@ pub fn nothing_added(stage: &StageCounts) -> Option<String> {
     Some(reasons.join(", "))
 }
 
-/// What became of the documents in each stage, a line for each.
-pub fn stages(stages: &[StageCounts]) -> impl Iterator<Item = String> {
+/// What became of the documents in each transform, a line for each.
+pub fn transforms(transforms: &[TransformCounts]) -> impl Iterator<Item = String> {
     let nothing = |counts| nothing_added(counts).map(|reasons| format!("nothing was enriched: {reasons}"));
-    stages.iter().flat_map(move |counts| std::iter::once(stage(counts)).chain(nothing(counts)))
+    transforms.iter().flat_map(move |counts| std::iter::once(transform(counts)).chain(nothing(counts)))
 }
 
 /// Counts with their names and meanings, a line for each that is not zero or is always shown.
@@ -65,7 +65,7 @@ pub fn text(receipt: &Receipt) -> String {
     if receipt.rejected_lines > 0 {
         lines.push(format!("  rejects of several lines hold {}", quantity::things(receipt.rejected_lines, "line")));
     }
-    lines.extend(stages(&receipt.stages).map(|line| format!("  {line}")));
+    lines.extend(transforms(&receipt.transforms).map(|line| format!("  {line}")));
     if let Some(before) = receipt.resumed_from {
         lines.push(format!("  resumed after {} of earlier runs", quantity::things(before, "document")));
     }
@@ -98,10 +98,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stage_says_why_it_gave_no_document_anything() {
+    fn a_transform_says_why_it_gave_no_document_anything() {
         let reason = |counts: &[(&str, u64)]| {
             let documents = counts.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
-            nothing_added(&StageCounts { name: "ip from geo as geo".into(), documents })
+            nothing_added(&TransformCounts { name: "ip from geo as geo".into(), documents })
         };
         let (no_address, no_range) =
             ("2 documents without a usable address", "1 document whose address is in no range");

@@ -11,7 +11,7 @@ use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use crate::limits::{TRANSFORM_DOCUMENTS, TRANSFORM_OUTCOMES_MAX};
 use crate::original::{Original, Outcomes, SourceDocument};
 use bytes::Bytes;
-use millstream_model::{Fault, StageCounts};
+use millstream_model::{Fault, TransformCounts};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
@@ -107,11 +107,13 @@ fn apply_to(
 }
 
 /// The counts of [`Chunk::count_outcomes`] by name. There may be none yet.
-pub fn counts(transforms: &[Arc<dyn Transform>], outcomes: &[u64]) -> Vec<StageCounts> {
+pub fn counts(transforms: &[Arc<dyn Transform>], outcomes: &[u64]) -> Vec<TransformCounts> {
     let documents = |which: usize, transform: &Arc<dyn Transform>| {
         let count = |n: usize| outcomes.get(which * TRANSFORM_OUTCOMES_MAX + n).copied().unwrap_or(0);
         transform.outcomes().iter().enumerate().map(|(n, name)| ((*name).to_owned(), count(n))).collect()
     };
     let counted = transforms.iter().enumerate();
-    counted.map(|(n, transform)| StageCounts { name: transform.name(), documents: documents(n, transform) }).collect()
+    counted
+        .map(|(n, transform)| TransformCounts { name: transform.name(), documents: documents(n, transform) })
+        .collect()
 }

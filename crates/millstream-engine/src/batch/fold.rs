@@ -267,7 +267,7 @@ impl Batch {
         }
     }
 
-    /// What became of its documents in the stages of the load; empty if it has none.
+    /// What became of its documents in the transforms of the load; empty if it has none.
     pub(crate) fn outcomes(&self) -> Vec<u64> {
         let mut sum = Vec::new();
         self.parts.iter().for_each(|part| part.add_outcomes(&mut sum));

@@ -38,9 +38,9 @@ pub(crate) struct Part {
     pub(crate) keys: Vec<u8>,
     pub(crate) rows: Vec<Row>,
     pub(crate) rejects: Vec<RejectedDocument>,
-    /// The documents before stages changed them, if there are stages.
+    /// The documents before transforms changed them, if there are any.
     pub(crate) original: Option<Arc<Original>>,
-    /// How often each outcome of each stage came.
+    /// How often each outcome of each transform came.
     pub(crate) outcomes: Vec<u64>,
     /// How many documents the server refused in the current try.
     pub(crate) refused: AtomicU64,
@@ -138,7 +138,7 @@ impl Part {
         Position { source: self.source, offset: self.end }
     }
 
-    /// Adds up what became of its documents in the stages of the load.
+    /// Adds up what became of its documents in the transforms of the load.
     pub(crate) fn add_outcomes(&self, sum: &mut Vec<u64>) {
         sum.resize(sum.len().max(self.outcomes.len()), 0);
         for (sum, count) in sum.iter_mut().zip(&self.outcomes) {

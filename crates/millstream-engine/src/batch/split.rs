@@ -21,7 +21,7 @@ pub(crate) struct Splitter {
     /// Whether any floor is above zero.
     resumed: bool,
     lanes: usize,
-    /// Counts that the stages of a load need.
+    /// Counts that the transforms of a load need.
     outcomes: usize,
     key: Vec<u8>,
     version: Vec<u8>,

@@ -95,7 +95,7 @@ pub(super) struct Entry<'a> {
     pub(super) prefix_hash: u128,
     pub(super) counters: Counters,
     pub(super) rejects: Vec<&'a RejectedDocument>,
-    /// What became of its documents in the stages of the load.
+    /// What became of its documents in the transforms of the load.
     pub(super) outcomes: Vec<u64>,
 }
 

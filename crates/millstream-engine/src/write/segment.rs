@@ -42,7 +42,7 @@ struct Segment {
     buffer: BytesMut,
     counters: Counters,
     rejects: Vec<RejectedDocument>,
-    /// What became of its documents in the stages of the load.
+    /// What became of its documents in the transforms of the load.
     outcomes: Vec<u64>,
     /// It holds all of the lane's documents up to this position; `prefix_hash` is the hash of the sources up to there.
     mark: Position,

@@ -23,7 +23,7 @@ use millstream_engine::{
     StopReason, Surroundings, Tally, Tombstone,
 };
 use millstream_host::shell_word;
-use millstream_model::{CollectionName, KeyRequest, Receipt, StageCounts};
+use millstream_model::{CollectionName, KeyRequest, Receipt, TransformCounts};
 use millstream_pg::ConnInfo;
 use millstream_publish::{RefreshRequest, estimate};
 use millstream_store::rejects::RejectFilter;
@@ -273,10 +273,10 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     let rejects_file = args.rejects.as_ref().map(create).transpose()?;
     let outcome = match run_load(&request, &db, args.progress, signals.clone()).await {
         Err(error) => {
-            let began =
-                began_with(&error).and_then(|(load_id, stages)| Some((load_id, args.enrich.stages_of(stages)?)));
-            let Some((load_id, stages)) = began else { return Err(error.into()) };
-            request.transforms = stages.map_err(|failure| failure.of_load(load_id))?;
+            let began = began_with(&error)
+                .and_then(|(load_id, transforms)| Some((load_id, args.enrich.transforms_of(transforms)?)));
+            let Some((load_id, transforms)) = began else { return Err(error.into()) };
+            request.transforms = transforms.map_err(|failure| failure.of_load(load_id))?;
             note(&format!("load {load_id} began with an earlier generation of its ranges, and resumes with it"));
             run_load(&request, &db, args.progress, signals.clone()).await?
         }
@@ -412,10 +412,10 @@ pub(super) async fn run_load(
     outcome
 }
 
-/// The unfinished load that a run was to resume, and the stages that it began with, if they differ.
+/// The unfinished load that a run was to resume, and the transforms that it began with, if they differ.
 fn began_with(error: &Error) -> Option<(i64, &[String])> {
     match error {
-        Error::LoadChanged { load_id, stages: Some(stages), .. } => Some((*load_id, stages)),
+        Error::LoadChanged { load_id, transforms: Some(transforms), .. } => Some((*load_id, transforms)),
         _ => None,
     }
 }
@@ -448,10 +448,10 @@ fn again(request: &LoadRequest) -> &'static str {
 }
 
 /// Says which enrichments gave no document anything, and what to do. `true`: no enrichment gave a document anything.
-fn nothing_was_enriched(stages: &[StageCounts]) -> bool {
-    let idle: Vec<_> = stages.iter().filter_map(|stage| Some((stage, receipt::nothing_added(stage)?))).collect();
-    for (stage, reasons) in &idle {
-        note(&visible(&format!("nothing was enriched by `{}`: {reasons}", stage.name)));
+fn nothing_was_enriched(transforms: &[TransformCounts]) -> bool {
+    let idle: Vec<_> = transforms.iter().filter_map(|one| Some((one, receipt::nothing_added(one)?))).collect();
+    for (transform, reasons) in &idle {
+        note(&visible(&format!("nothing was enriched by `{}`: {reasons}", transform.name)));
     }
     if !idle.is_empty() {
         note(
@@ -459,7 +459,7 @@ fn nothing_was_enriched(stages: &[StageCounts]) -> bool {
              command",
         );
     }
-    !idle.is_empty() && idle.len() == stages.len()
+    !idle.is_empty() && idle.len() == transforms.len()
 }
 
 /// What to do about rejects of several lines: a quote that is data may have swallowed the lines behind it.
@@ -481,7 +481,7 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
                     note(&format!("hint: {hint}"));
                 }
             }
-            let has_findings = nothing_was_enriched(&outcome.receipt.stages) || has_rejects;
+            let has_findings = nothing_was_enriched(&outcome.receipt.transforms) || has_rejects;
             Ok(if has_findings { Exit::Findings } else { Exit::Done })
         }
         (Some(StopReason::Interrupted), _) => Ok(Exit::Interrupted),
@@ -525,7 +525,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     let mut request = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
     args.source.apply(&mut request);
     request.dialect.strict_quotes = args.strict;
-    request.transforms = args.enrich.stages(&request.key)?;
+    request.transforms = args.enrich.transforms(&request.key)?;
     request.source_name.clone_from(&args.source_name);
     request.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     request.forget_deletes = args.forget_deletes.map(|age| std::time::Duration::from_secs(age.seconds));
@@ -550,6 +550,6 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
 
 fn show_dry_run(dry: &DryRun, request: &LoadRequest, output: Output) -> Result<Exit, Failure> {
     output.print(dry, &preview::text(dry, request))?;
-    let has_findings = nothing_was_enriched(&dry.stages) || dry.rejected > 0;
+    let has_findings = nothing_was_enriched(&dry.transforms) || dry.rejected > 0;
     Ok(if has_findings { Exit::Findings } else { Exit::Done })
 }

@@ -119,7 +119,7 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
 fn request(args: &VerifyArgs) -> Result<VerifyRequest, Failure> {
     let mut load = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
     args.source.apply(&mut load);
-    load.transforms = args.enrich.stages(&load.key)?;
+    load.transforms = args.enrich.transforms(&load.key)?;
     load.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     load.schema = target::schema(&args.target);
     let mut request = VerifyRequest::new(load, std::env::temp_dir());

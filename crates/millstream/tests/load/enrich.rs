@@ -76,9 +76,13 @@ async fn documents_are_enriched_counted_and_verified() {
         let dry = place.run("load", &file, GEO, &["--layout", layout, "--dry-run"]).ends(1).json();
         assert_eq!((&dry["read"], &dry["rejected"]), (&json!(5), &json!(1)));
         let receipt = place.run("load", &file, GEO, &["--layout", layout]).ends(1).json();
-        let stage = &receipt["stages"][0];
-        assert_eq!(stage["documents"], json!({"enriched": 2, "missing": 1, "unusable": 1, "existing": 0}), "{receipt}");
-        let name = stage["name"].as_str().unwrap();
+        let transform = &receipt["stages"][0];
+        assert_eq!(
+            transform["documents"],
+            json!({"enriched": 2, "missing": 1, "unusable": 1, "existing": 0}),
+            "{receipt}"
+        );
+        let name = transform["name"].as_str().unwrap();
         assert!(name.starts_with("client.ip from /") && name.contains("geo@1#"), "{name}");
         assert!(name.ends_with(" pick country as geo"), "{name}");
         if layout == "log" {
@@ -277,7 +281,7 @@ async fn an_address_is_chosen_from_a_list_in_a_text_or_an_array() {
         args.extend(["--enrich", enrich]);
     }
     let receipt = millstream(&args).ends(0).json();
-    let counts: Vec<_> = (0..4).map(|stage| receipt["stages"][stage]["documents"]["enriched"].as_u64()).collect();
+    let counts: Vec<_> = (0..4).map(|n| receipt["stages"][n]["documents"]["enriched"].as_u64()).collect();
     assert_eq!(counts, [Some(1), Some(2), Some(2), Some(0)], "{receipt}");
     let mut documents = place.documents().await;
     let added = documents.iter_mut().map(|document| {
@@ -297,7 +301,7 @@ async fn an_address_is_chosen_from_a_list_in_a_text_or_an_array() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sums_of_a_finished_load_are_not_added_with_other_stages() {
+async fn sums_of_a_finished_load_are_not_added_with_other_enrichments() {
     let place = Place::new().await;
     let file = place.write("visits.ndjson", "{\"id\":1,\"client\":{\"ip\":\"1.0.0.1\"},\"n\":1}\n");
     let load = |enrich: &str| place.run("load", &file, enrich, &["--mode", "sum:n"]);
