@@ -5,7 +5,7 @@ use crate::tree::Tree;
 
 pub(super) const RULE: Rule = Rule {
     name: "test_binary",
-    says: "a crate has at most one integration test binary, tests/main.rs; the program has door, kill and load",
+    says: "a crate with integration tests links them once, as tests/main.rs; the program has door, kill and load",
     check,
 };
 
@@ -26,6 +26,14 @@ fn check(tree: &Tree, report: &mut Report) {
                 allowed.join(" or ")
             );
             report.broken(&path, 1, says);
+        }
+        // With `autotests = false`, cargo builds only what the manifest names, and nobody misses the tests of the others.
+        let is_due =
+            |name: &str| several.is_some() || tree.file(&format!("{}/tests/{name}.rs", package.folder)).is_some();
+        let absent = |name: &str| is_due(name) && !package.test_binaries.iter().any(|there| there == name);
+        for name in allowed.iter().filter(|name| absent(name)) {
+            let says = format!("the test binary {name} is absent, so nobody runs its tests: name it in a [[test]]");
+            report.broken(&package.manifest, 1, says);
         }
     }
 }
