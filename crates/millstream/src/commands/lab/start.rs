@@ -11,6 +11,7 @@ use crate::output::Output;
 use crate::secret::masked;
 use crate::signal::Signals;
 use crate::target::{self, Purpose};
+use clap::{Command, Id};
 use millstream_lab::Better;
 use millstream_lab::experiments::{ChosenMetric, Commands, Request, Selection};
 use millstream_lab::guest::Request as GuestRequest;
@@ -36,24 +37,24 @@ Experiments use a server of the lab's own, and keep its data. With --db they use
 your server; they leave databases named lab_.. there. The lab ignores
 MILLSTREAM_DB and DATABASE_URL.";
 
-/// What two command lines have no use for: it is of experiments.
-const NOT_OF_COMMANDS: [&str; 12] = [
-    "experiments",
-    "set",
-    "arms",
-    "seconds",
-    "scale_max",
-    "postgres",
-    "db",
-    "i_own_this_server",
-    "change_host",
-    "wal_dir",
-    "guest",
-    "kernels",
-];
+/// The options of a form of the command, which other forms refuse.
+fn options_of<T: clap::Args>() -> Vec<Id> {
+    let command = T::augment_args(Command::new("run"));
+    command.get_arguments().map(|option| option.get_id().clone()).collect()
+}
 
-/// What a guest decides itself.
-const NOT_OF_GUESTS: [&str; 8] = ["set", "arms", "seconds", "scale_max", "db", "change_host", "wal_dir", "steal_max"];
+/// What two command lines have no use for: it is of experiments.
+fn not_of_commands() -> Vec<Id> {
+    [options_of::<ChosenArgs>(), options_of::<GuestsArgs>(), vec![Id::from("experiments")]].concat()
+}
+
+/// What a guest decides itself. It takes the PostgreSQL that is chosen.
+fn not_of_guests() -> Vec<Id> {
+    let mut all = options_of::<ChosenArgs>();
+    all.retain(|option| option != "postgres");
+    all.push(Id::from("steal_max"));
+    all
+}
 
 /// Run experiments, record every run and print the report
 ///
@@ -160,7 +161,7 @@ struct ChosenArgs {
 struct CommandsArgs {
     /// Compare two command lines, without an experiment: the first. It is split into words as by a shell, and
     /// runs without one
-    #[arg(long, value_name = "COMMAND", requires = "b", conflicts_with_all = NOT_OF_COMMANDS, value_parser = without_password)]
+    #[arg(long, value_name = "COMMAND", requires = "b", conflicts_with_all = not_of_commands(), value_parser = without_password)]
     a: Option<String>,
 
     /// Compare two command lines: the second
@@ -192,11 +193,11 @@ struct CommandsArgs {
 struct GuestsArgs {
     /// Boot the kernels of these Debian packages in turn in an emulated machine, where each
     /// boot makes a quick record. That shows that everything works, and says nothing about speed. Needs qemu and busybox
-    #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = NOT_OF_GUESTS, group = BOOTED)]
+    #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = not_of_guests(), group = BOOTED)]
     guest: Vec<PathBuf>,
 
     /// As --guest, for every kernel in a directory: the packages linux-image-*.deb
-    #[arg(long, value_name = "DIR", conflicts_with_all = NOT_OF_GUESTS, group = BOOTED)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = not_of_guests(), group = BOOTED)]
     kernels: Option<PathBuf>,
 
     /// With --guest or --kernels: a directory with the unpacked packages of the programs that the experiment needs
