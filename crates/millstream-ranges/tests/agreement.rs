@@ -86,7 +86,7 @@ async fn all_ways_to_ask_give_the_same_answer() {
     let at = by_list(&ranges, &asked);
     assert!(at.iter().flatten().count() > ADDRESSES / 4);
     // Every tenth range has no members.
-    let number_of = |n: usize| (n % 10 != 0).then_some(n as u64);
+    let number_of = |n: usize| (!n.is_multiple_of(10)).then_some(n as u64);
     let members = |n| number_of(n).map_or_else(String::new, |n| format!("\"t\":\"\\u00e9\\n\",\"n\":{n}"));
     let dir = tempfile::tempdir().unwrap();
     let named = ranges.iter().enumerate().map(|(n, range)| (*range, members(n)));
