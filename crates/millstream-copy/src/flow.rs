@@ -7,7 +7,6 @@ use crate::ends::Ends;
 use crate::error::Error;
 use crate::extra::{Deletion, Extra};
 use crate::folding::{self, Folding};
-use crate::jobs::{Found, Gate};
 use crate::local::unfinished;
 use crate::manifest::Header;
 use crate::path::{join, shown, shown_path};
@@ -21,6 +20,7 @@ use crate::tally::{Failures, Phase, Tally};
 use crate::task::Task;
 use crate::verification;
 use crate::walk::{Filter, Listed};
+use crate::workers::{Found, Gate};
 use millstream_failpoint::hit_on_thread;
 use millstream_host::cpus;
 use millstream_model::{Refusal, shell_word};
@@ -100,7 +100,7 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let failed = Error::file("write to", begun.task.state.folder());
     begun.task.failures = Failures::in_file(&begun.task.state.failures()).map_err(&failed)?;
     let done = begun.copy(begun.ends.from(), begun.ends.to(), may_delete)?;
-    let Done { counts, found, deleted, kept_because, finished, jobs, stopped, verified } = done;
+    let Done { counts, found, deleted, kept_because, finished, workers, stopped, verified } = done;
     let Task { place, state, failures, target, .. } = &begun.task;
     let seen = tally.seen.load(Relaxed) - seen_before;
     assert!(stopped || counts.sum() == seen, "{counts:?} of {seen}");
@@ -122,7 +122,7 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
         kept_because,
         resumed: state.is_resumed,
         stopped,
-        jobs,
+        workers,
         found,
         seconds: started.elapsed().as_secs_f64(),
         manifest: shown_path(state.manifest()),
@@ -150,12 +150,12 @@ pub fn verify(
     destination: &Path,
     shell: Option<OsString>,
     home: &Path,
-    jobs: usize,
+    workers: usize,
     tally: &Tally,
 ) -> Result<Vec<Verification>, Error> {
-    match remote::verify(destination, shell, home, jobs, tally)? {
+    match remote::verify(destination, shell, home, workers, tally)? {
         Some(found) => Ok(found),
-        None => verification::verify(destination, home, jobs, tally),
+        None => verification::verify(destination, home, workers, tally),
     }
 }
 
@@ -170,7 +170,7 @@ struct Done {
     kept_because: Option<String>,
     finished: Finished,
     /// Workers at the end.
-    jobs: usize,
+    workers: usize,
     stopped: bool,
     verified: Option<Verification>,
 }
@@ -215,7 +215,7 @@ impl<'a> Begun<'a> {
         hit_on_thread("copy-listed");
         state.begin()?;
         tally.begin(Phase::Copying);
-        let gate = Gate::new(request.jobs, cpus(), ends.are_apart());
+        let gate = Gate::new(request.workers, cpus(), ends.are_apart());
         let mut road = ends.road(task, &listed)?;
         let Carried { counts, found, root_was_missing } = road.carry(&gate, opened.was_missing)?;
         let (deleted, kept_because) = self.tidy(&listed, may_delete)?;
@@ -233,10 +233,12 @@ impl<'a> Begun<'a> {
         let finished = if stopped { Finished::default() } else { state.finish(&header, forgets)? };
         hit_on_thread("manifest-written");
         let verified = match verified {
-            None if request.verify && !stopped => Some(verification::compare(&state.manifest(), gate.jobs(), tally)?),
+            None if request.verify && !stopped => {
+                Some(verification::compare(&state.manifest(), gate.workers(), tally)?)
+            }
             verified => verified,
         };
-        Ok(Done { counts, found, deleted, kept_because, finished, jobs: gate.jobs(), stopped, verified })
+        Ok(Done { counts, found, deleted, kept_because, finished, workers: gate.workers(), stopped, verified })
     }
 
     fn list(&self, from: &dyn End, to: &dyn End) -> Result<(Header, Listed), Error> {

@@ -57,9 +57,9 @@ pub const PROBED_NAMES_MAX: usize = 1_000;
 /// A worker that waits looks this often whether the copy was stopped.
 pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Most workers.
-pub const JOBS_MAX: usize = 256;
+pub const WORKERS_MAX: usize = 256;
 /// Most workers that are found by trying, for each processor.
-pub const JOBS_TRIED_PER_CPU_MAX: usize = 8;
+pub const WORKERS_TRIED_PER_CPU_MAX: usize = 8;
 /// Time for which a number of workers is tried.
 pub const TRIAL: Duration = Duration::from_secs(1);
 /// A copy that will be over sooner tries no other number of workers, in trials.

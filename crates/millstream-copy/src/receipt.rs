@@ -46,9 +46,9 @@ pub struct Receipt {
     /// Whether the copy was stopped.
     pub stopped: bool,
     /// Workers at the end.
-    pub jobs: usize,
+    pub workers: usize,
     /// What was found by trying several numbers of workers.
-    pub found: Option<crate::jobs::Found>,
+    pub found: Option<crate::workers::Found>,
     /// Seconds.
     pub seconds: f64,
     /// The manifest.

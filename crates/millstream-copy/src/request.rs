@@ -36,7 +36,7 @@ pub struct Request {
     /// Read the copy again at the end, and compare.
     pub verify: bool,
     /// Files that are copied at once.
-    pub jobs: Jobs,
+    pub workers: Workers,
     /// Bytes per second, of all workers together.
     pub bytes_per_second: Option<u64>,
     /// Delete what the source does not have.
@@ -54,7 +54,7 @@ pub struct Request {
 
 /// How many files are copied at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Jobs {
+pub enum Workers {
     /// As many as turn out to be fastest.
     #[default]
     Auto,

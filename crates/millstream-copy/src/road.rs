@@ -2,8 +2,8 @@
 
 use crate::counts::Counts;
 use crate::error::Error;
-use crate::jobs::{Found, Gate};
 use crate::receipt::Verification;
+use crate::workers::{Found, Gate};
 
 /// A way between two ends: by threads of ours, or by another machine's rsync.
 pub(crate) trait Road {

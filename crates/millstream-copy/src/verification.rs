@@ -27,7 +27,12 @@ pub(crate) const NO_TABLESPACE: &str = "there is no manifest of this tablespace 
 ///
 /// # Errors
 /// There is no manifest of such a copy, it is damaged, or the destination cannot be read at all.
-pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally) -> Result<Vec<Verification>, Error> {
+pub(crate) fn verify(
+    destination: &Path,
+    home: &Path,
+    workers: usize,
+    tally: &Tally,
+) -> Result<Vec<Verification>, Error> {
     let wanted = fs::canonicalize(destination).map_err(Error::file("find", destination))?;
     let mut found = Vec::new();
     let mut manifests = finished(home)?;
@@ -54,7 +59,7 @@ pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally
     }
     found.sort();
     found.dedup();
-    let compared = found.iter().map(|(_, manifest)| compare(manifest, jobs, tally));
+    let compared = found.iter().map(|(_, manifest)| compare(manifest, workers, tally));
     let damaged = manifests.damaged.iter().map(|error| Ok(Verification::of_damaged(&wanted, error)));
     compared.chain(damaged).chain(lost.into_iter().map(Ok)).collect()
 }
@@ -76,7 +81,7 @@ pub(crate) fn tablespaces(manifest: &Path) -> Result<Vec<Vec<u8>>, Error> {
 }
 
 /// Compares a copy with one manifest.
-pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Verification, Error> {
+pub(crate) fn compare(manifest: &Path, workers: usize, tally: &Tally) -> Result<Verification, Error> {
     let begun = Instant::now();
     let mut list = Reader::open(manifest).map_err(Error::manifest(manifest))?;
     let header = list.header.clone();
@@ -94,7 +99,7 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
     let failures = Failures::default();
     tally.begin(Phase::Verifying);
     let compared = crew(
-        jobs,
+        workers,
         BLOCKS_MAX,
         |_, queue| {
             let (tree, failures, header) = (&tree, &failures, &header);

@@ -194,7 +194,7 @@ fn a_copy_that_is_stopped_counts_no_false_failures_and_resumes() {
             (0..200).for_each(|n| drop(place.write(format!("from/{n:03}"), b"text")));
             place.write("from/blocked", b"text");
             place.write("to/blocked/file", b"old");
-            let stopped = road.process("from/", "to", &["jobs=1"]).stopped(point).unwrap();
+            let stopped = road.process("from/", "to", &["workers=1"]).stopped(point).unwrap();
             assert!(stopped["stopped"] == true && stopped["failed"] == 0, "{stopped}");
             let copied = stopped["copied"].as_u64().unwrap();
             assert!(copied < 200, "{stopped}");

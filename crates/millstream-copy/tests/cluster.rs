@@ -1,7 +1,7 @@
 //! Copies of whole clusters, made while they are written, on this machine and over ssh.
 
 use crate::place::{Place, Process, said};
-use millstream_copy::{ClusterPlan, ClusterReceipt, ClusterRequest, Error, Jobs, Tally, copy_cluster, plan_cluster};
+use millstream_copy::{ClusterPlan, ClusterReceipt, ClusterRequest, Error, Tally, Workers, copy_cluster, plan_cluster};
 use millstream_failpoint::COPY_CLUSTER;
 use millstream_host::{PRIVATE, make_ours};
 use millstream_pg::{ConnInfo, Environment};
@@ -133,8 +133,8 @@ fn request(place: &Path, to: &str, words: &[&str]) -> ClusterRequest {
         }
     }
     make_ours(&home, PRIVATE).unwrap();
-    let (compress, jobs, bytes_per_second) = (false, Jobs::Auto, None);
-    ClusterRequest { destination, tablespaces, standby, shell, compress, jobs, bytes_per_second, home }
+    let (compress, workers, bytes_per_second) = (false, Workers::Auto, None);
+    ClusterRequest { destination, tablespaces, standby, shell, compress, workers, bytes_per_second, home }
 }
 
 /// A copy without a runtime, for a process of its own.

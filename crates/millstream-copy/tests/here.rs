@@ -135,8 +135,8 @@ fn two_homes_may_copy_to_one_destination_at_once() {
     }
     fs::create_dir(place.path("to")).unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(|| place.copy("from/", "to", &["jobs=2", "home=one"]));
-        scope.spawn(|| place.copy("other/", "to", &["jobs=2", "home=two"]));
+        scope.spawn(|| place.copy("from/", "to", &["workers=2", "home=one"]));
+        scope.spawn(|| place.copy("other/", "to", &["workers=2", "home=two"]));
     });
     for n in 0..60 {
         for letter in ['a', 'b'] {

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 fn a_large_file_that_is_killed_between_pieces_keeps_those_that_are_copied() {
     let place = Place::new();
     place.write_sparse("from/large", 3 * PIECE_BYTES + 30_000, PIECE_BYTES + 20_000);
-    place.process("from/", "to", &["jobs=1"]).killed("piece-copied=kill@3");
+    place.process("from/", "to", &["workers=1"]).killed("piece-copied=kill@3");
     let unfinished: Vec<_> = fs::read_dir(place.path("to")).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(unfinished.len(), 1, "{unfinished:?}");
     // The third piece is copied again, if at all: these bytes of the first one are not.
@@ -61,14 +61,14 @@ fn pieces_of_another_file_or_in_one_that_is_gone_are_not_taken_for_those_of_the_
         file.set_modified(std::time::UNIX_EPOCH).unwrap();
     }
     let is_same = |from: &str| fs::read(place.path(from)).unwrap() == fs::read(place.path("to/large")).unwrap();
-    place.process("from/", "to", &["jobs=1"]).killed("piece-copied=kill@3");
+    place.process("from/", "to", &["workers=1"]).killed("piece-copied=kill@3");
     // Another disk is mounted there.
     fs::remove_dir_all(place.path("to")).unwrap();
-    place.process("from/", "to", &["jobs=1"]).killed("piece-copied=kill@1");
+    place.process("from/", "to", &["workers=1"]).killed("piece-copied=kill@1");
     place.copy("from/", "to", &["verify"]);
     assert!(is_same("from/large"));
     fs::remove_dir_all(place.path("to")).unwrap();
-    place.process("from/", "to", &["jobs=1"]).killed("piece-copied=kill@2");
+    place.process("from/", "to", &["workers=1"]).killed("piece-copied=kill@2");
     place.copy("other/", "to", &["verify"]);
     assert!(is_same("other/large"));
     place.is_tidy("to");
@@ -91,7 +91,7 @@ fn a_file_that_cannot_be_written_leaves_no_unfinished_one() {
 fn files_whose_notes_were_lost_with_the_power_are_copied_again() {
     let place = Place::new();
     (0..20).for_each(|n| drop(place.write(format!("from/{n}"), b"text")));
-    place.process("from/", "to", &["jobs=1"]).killed("folders-dressed=kill");
+    place.process("from/", "to", &["workers=1"]).killed("folders-dressed=kill");
     for entry in fs::read_dir(&place.notes()[0]).unwrap() {
         let path = entry.unwrap().path();
         if path.file_name().unwrap().to_str().unwrap().starts_with("journal-") {
@@ -102,7 +102,7 @@ fn files_whose_notes_were_lost_with_the_power_are_copied_again() {
     place.damage("to/8");
     place.restart();
     // The run that finds it is killed before it has seen everything.
-    place.process("from/", "to", &["jobs=1"]).killed("file-named=kill@3");
+    place.process("from/", "to", &["workers=1"]).killed("file-named=kill@3");
     let receipt = place.copy("from/", "to", &[]);
     assert_eq!((receipt.copied, receipt.same), (17, 4), "{receipt:?}");
     for n in [7, 8] {

@@ -3,7 +3,7 @@
 
 use crate::cluster;
 use millstream_copy::{
-    Delete, Error, Jobs, Pattern, Plan, Receipt, Request, Rule, Tally, Verification, copy, plan, verify,
+    Delete, Error, Pattern, Plan, Receipt, Request, Rule, Tally, Verification, Workers, copy, plan, verify,
 };
 use millstream_pg::Explained;
 use millstream_testkit::until_blocking;
@@ -356,7 +356,7 @@ fn request(place: &Path, from: &str, to: &str, words: &[&str]) -> Request {
             "fsync" => request.fsync = true,
             "hash" => request.hash = true,
             "home" => request.home = at(value),
-            "jobs" => request.jobs = Jobs::Fixed(value.parse().unwrap()),
+            "workers" => request.workers = Workers::Fixed(value.parse().unwrap()),
             "most" => delete.most = Some(value.parse().unwrap()),
             "one-file-system" => request.one_file_system = true,
             "piece-bytes" => request.piece_bytes = Some(value.parse().unwrap()),

@@ -83,7 +83,7 @@ async fn ssh_carries_everything_there_and_back_past_refusals_and_says_who_is_not
     let proxy = Proxy::start(format!("127.0.0.1:{}", ssh.port())).await;
     proxy.set(|traffic| traffic.every_second_closed = true);
     let shell = format!("shell={}", ssh.shell(proxy.address.port()));
-    assert_eq!(place.copy("from/", &to, &["jobs=4", "hash", "fsync", &shell]).copied, 301);
+    assert_eq!(place.copy("from/", &to, &["workers=4", "hash", "fsync", &shell]).copied, 301);
     let shell = format!("shell={}", ssh.shell(ssh.port()));
     place.copy(&format!("{to}/"), "back", &["verify", &shell]);
     place.is_equal("from", "back");

@@ -21,7 +21,7 @@ use crate::path::shown_path;
 use crate::place::without_links;
 use crate::policy::{Policy, Same};
 use crate::receipt::Receipt;
-use crate::request::{Delete, Jobs, Request};
+use crate::request::{Delete, Request, Workers};
 use crate::tally::Tally;
 use crate::walk::Rule;
 use backup_manifest::Arrived;
@@ -54,7 +54,7 @@ pub struct ClusterRequest {
     /// Compress what goes to another machine.
     pub compress: bool,
     /// Files that are copied at once.
-    pub jobs: Jobs,
+    pub workers: Workers,
     /// Bytes per second, of all workers together.
     pub bytes_per_second: Option<u64>,
     /// The folder in which copies keep their manifests and journals. No other account may enter it.
@@ -116,7 +116,7 @@ pub struct ClusterReceipt {
     /// Whether the copy was stopped. It cannot be used then.
     pub stopped: bool,
     /// Workers at the end.
-    pub jobs: usize,
+    pub workers: usize,
     /// Seconds.
     pub seconds: f64,
 }
@@ -527,7 +527,7 @@ impl Work {
         destination.aim(&mut request, folder)?;
         request.shell.clone_from(&asked.shell);
         request.compress = asked.compress;
-        request.jobs = asked.jobs;
+        request.workers = asked.workers;
         request.bytes_per_second = asked.bytes_per_second;
         request.rules = rules;
         // Of a copy on another machine, the hashes are computed there.
@@ -562,7 +562,7 @@ impl Work {
             stop_lsn: range.map_or_else(String::new, |range| wal::lsn_text(range.stop)),
             slot: self.request.standby.clone().filter(|_| range.is_some()),
             stopped: range.is_none() || done.copies.iter().any(|receipt| receipt.stopped),
-            jobs: done.copies.first().map_or(0, |receipt| receipt.jobs),
+            workers: done.copies.first().map_or(0, |receipt| receipt.workers),
             seconds: 0.0,
         })
     }

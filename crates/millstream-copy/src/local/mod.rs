@@ -14,15 +14,15 @@ pub(crate) use worker::open_to_read;
 use crate::counts::Counts;
 use crate::error::Error;
 use crate::feed::{Fed, Item, feed};
-use crate::jobs::{self, Found, Gate, Shift, Trials};
 use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ENTRIES_MAX, BLOCKS_MAX};
 use crate::receipt::Verification;
-use crate::request::Jobs;
+use crate::request::Workers;
 use crate::road::{Carried, Road};
 use crate::state::State;
 use crate::task::Task;
 use crate::tree::{Dress, Tree};
 use crate::walk::Listed;
+use crate::workers::{self, Found, Gate, Shift, Trials};
 use folders::Made;
 use large::Large;
 use pace::Pace;
@@ -122,8 +122,8 @@ impl Road for ByThreads<'_> {
 /// Nothing more can be copied.
 fn run(job: &Job<'_>, gate: &Gate) -> Result<(Counts, Option<Found>), Error> {
     let mut own = Counts::default();
-    let search = (job.task.request.jobs == Jobs::Auto).then_some(Trials::WithOne);
-    let (counts, found) = jobs::run(
+    let search = (job.task.request.workers == Workers::Auto).then_some(Trials::WithOne);
+    let (counts, found) = workers::run(
         &Shift { gate, search, waiting_max: BLOCKS_MAX, tally: job.task.tally },
         |number| Worker::new(job, number),
         |worker, work| match work {
@@ -133,7 +133,7 @@ fn run(job: &Job<'_>, gate: &Gate) -> Result<(Counts, Option<Found>), Error> {
         },
         |worker| worker.counts,
         |sender| {
-            let mut worker = Worker::new(job, gate.workers)?;
+            let mut worker = Worker::new(job, gate.all)?;
             send_all(job, &mut worker, sender)?;
             own = worker.counts;
             Ok(())

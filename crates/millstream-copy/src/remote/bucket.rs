@@ -10,12 +10,12 @@ use crate::counts::Counts;
 use crate::entry::{EntryKind, Facts, Hash};
 use crate::error::Error;
 use crate::feed::{Fed, Item, feed};
-use crate::jobs::{self, Found, Gate, Shift, Trials};
 use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX, ENTRY_BYTES};
 use crate::local::{buffer, hash, open_to_read};
 use crate::manifest::{Journal, Note};
-use crate::request::Jobs;
+use crate::request::Workers;
 use crate::tree;
+use crate::workers::{self, Found, Gate, Shift, Trials};
 use millstream_failpoint::hit_on_thread;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -29,14 +29,14 @@ pub(super) type Bucket = Vec<Item>;
 /// Copies everything but folders. Returns the counts, and which number of workers was found to be best.
 pub(super) fn run(job: &RemoteJob<'_>, unmade: &Unmade, gate: &Gate) -> Result<(Counts, Option<Found>), Error> {
     // A limit of bytes per second is divided by their number.
-    let climbs = job.task.request.jobs == Jobs::Auto && job.task.request.bytes_per_second.is_none();
+    let climbs = job.task.request.workers == Workers::Auto && job.task.request.bytes_per_second.is_none();
     let search = climbs.then_some(Trials::Upwards);
-    jobs::run(
+    workers::run(
         &Shift { gate, search, waiting_max: 0, tally: job.task.tally },
         |number| {
             Ok(Courier { job, journal: job.task.state.journal(number)?, buffer: buffer(), counts: Counts::default() })
         },
-        |courier, bucket| courier.copy(bucket, unmade, gate.jobs()),
+        |courier, bucket| courier.copy(bucket, unmade, gate.workers()),
         |courier| courier.counts,
         |sender| send_all(job, gate, |bucket| !job.task.tally.is_stopped() && sender.send(bucket).is_ok()),
     )
@@ -47,7 +47,7 @@ pub(super) fn send_all(job: &RemoteJob<'_>, gate: &Gate, send: impl Fn(Bucket) -
     let mut left = weight(job.listed.entries, job.listed.bytes);
     let is_full = |entries: usize, bytes: u64| {
         let work = weight(entries as u64, bytes);
-        let part = left / (2 * gate.jobs() as u64);
+        let part = left / (2 * gate.workers() as u64);
         let is_full = work >= part.max(BUCKET_BYTES_MIN) || entries >= BUCKET_ENTRIES_MAX;
         if is_full {
             left = left.saturating_sub(work);
@@ -101,20 +101,20 @@ impl Courier<'_> {
     /// What comes from another machine is asked for apart: links in one process of rsync, which cannot put anything in them,
     /// and everything else in one that makes no links. Otherwise that machine could send a link in the place of a folder, and
     /// then files for it, which rsync would write to where the link leads.
-    fn copy(&mut self, bucket: Bucket, unmade: &Unmade, jobs: usize) -> Result<(), Error> {
+    fn copy(&mut self, bucket: Bucket, unmade: &Unmade, workers: usize) -> Result<(), Error> {
         let bucket = self.without_unmade(bucket, unmade)?;
         if !self.job.arrives_here() {
-            return self.copy_alike(&bucket, jobs);
+            return self.copy_alike(&bucket, workers);
         }
         let (links, others): (Bucket, Bucket) = bucket.into_iter().partition(is_link);
         for item in &others {
             remove_link(&self.job.here, &item.entry.path)?;
         }
-        self.copy_alike(&others, jobs)?;
-        self.copy_alike(&links, jobs)
+        self.copy_alike(&others, workers)?;
+        self.copy_alike(&links, workers)
     }
 
-    fn copy_alike(&mut self, bucket: &Bucket, jobs: usize) -> Result<(), Error> {
+    fn copy_alike(&mut self, bucket: &Bucket, workers: usize) -> Result<(), Error> {
         if bucket.is_empty() || self.job.task.tally.is_stopped() {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl Courier<'_> {
         let mut changes = vec![None; bucket.len()];
         // There may be fewer buckets than workers.
         let buckets = (weight(job.listed.entries, job.listed.bytes) / BUCKET_BYTES_MIN).max(1);
-        let limit = job.task.request.bytes_per_second.map(|bytes| bytes / buckets.min(jobs as u64).max(1));
+        let limit = job.task.request.bytes_per_second.map(|bytes| bytes / buckets.min(workers as u64).max(1));
         let each = &mut |line: Line| {
             let Some(place) = batch.place(&line) else { return };
             // A process that was started again may say it twice.

@@ -11,7 +11,7 @@ use crate::limits::{BUCKET_ENTRIES_MAX, HASHED_BYTES_MAX};
 use crate::manifest::{Header, Reader};
 use crate::owner::{Content, Look, NOTE, Owner};
 use crate::path::{shown_path, split};
-use crate::request::{Jobs, Request};
+use crate::request::{Request, Workers};
 use crate::tally::{Failures, Tally};
 use crate::walk::Scope;
 use millstream_host::scratch_folder;
@@ -27,7 +27,7 @@ pub(crate) struct FarFolder {
     root: Address,
     host: OsString,
     rsync: Rsync,
-    jobs: usize,
+    workers: usize,
 }
 
 /// Lets a shell say what is in its folder, or what is around the folder that it would make in it: then `$is` is empty. It is
@@ -57,11 +57,11 @@ impl FarFolder {
             let says = "a daemon of rsync tells no hashes, by which a copy of a cluster is compared";
             return Err(Error::refused(says, "copy over ssh: HOST:PATH"));
         };
-        let jobs = match request.jobs {
-            Jobs::Fixed(jobs) => jobs,
-            Jobs::Auto => millstream_host::cpus(),
+        let workers = match request.workers {
+            Workers::Fixed(workers) => workers,
+            Workers::Auto => millstream_host::cpus(),
         };
-        Ok(Some(Self { root, host, rsync: Rsync::new(request)?, jobs }))
+        Ok(Some(Self { root, host, rsync: Rsync::new(request)?, workers }))
     }
 
     /// A path of the same machine.
@@ -180,7 +180,7 @@ impl FarFolder {
         let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
         let each = Mutex::new(each);
         in_batches(
-            self.jobs,
+            self.workers,
             tally,
             |entries| {
                 let hashed = self.hash(entries, tally)?;
@@ -230,13 +230,13 @@ impl FarFolder {
 /// # Errors
 /// The first error of `hash`, else that of `feed`.
 pub(super) fn in_batches<T: Send, R: Send>(
-    jobs: usize,
+    workers: usize,
     tally: &Tally,
     hash: impl Fn(Vec<T>) -> Result<R, Error> + Sync,
     feed: impl FnOnce(&mut dyn FnMut(T, u64) -> bool) -> Result<(), Error>,
 ) -> Result<Vec<R>, Error> {
     let hashed = crew(
-        jobs,
+        workers,
         0,
         |_, queue: Queue<Vec<T>>| std::iter::from_fn(|| queue.next()).map(&hash).collect::<Result<Vec<R>, Error>>(),
         |sender| {

@@ -6,12 +6,12 @@ use super::there::There;
 use super::{bucket, folders, verification};
 use crate::counts::Counts;
 use crate::error::Error;
-use crate::jobs::Gate;
 use crate::receipt::Verification;
 use crate::road::{Carried, Road};
 use crate::task::Task;
 use crate::tree::Tree;
 use crate::walk::Listed;
+use crate::workers::Gate;
 use millstream_failpoint::hit_on_thread;
 use std::sync::Arc;
 

@@ -421,7 +421,7 @@ pub(super) fn failure(said: &str, status: &str) -> Error {
         ("Host key verification failed", "connect once by hand, and compare the key of the host"),
         ("ommand not found", "install rsync there"),
         ("rsync: not found", "install rsync there"),
-        ("max connections", "use fewer workers: --jobs"),
+        ("max connections", "use fewer workers: --workers"),
         ("] mkdir ", "make the folder there first"),
         ("there is no folder for the destination", "make the folder there first"),
     ];

@@ -12,7 +12,6 @@ use crate::crew::{Queue, crew};
 use crate::entry::{Entry, EntryKind, Facts, Hash};
 use crate::error::Error;
 use crate::hasher::hex;
-use crate::jobs::Gate;
 use crate::manifest::{Header, Reader};
 use crate::path::{order, shown_path};
 use crate::receipt::Verification;
@@ -21,6 +20,7 @@ use crate::state::finished;
 use crate::tally::{Failures, Phase, Tally};
 use crate::verification::{NO_TABLESPACE, difference, tablespaces};
 use crate::walk::Scope;
+use crate::workers::Gate;
 use millstream_model::Refusal;
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ pub(super) fn compare(job: &RemoteJob<'_>, gate: &Gate) -> Result<Verification, 
     tally.begin(Phase::Verifying);
     let compared = AtomicU64::new(0);
     crew(
-        gate.jobs(),
+        gate.workers(),
         0,
         |_, queue: Queue<Bucket>| {
             while let Some(bucket) = queue.next() {
@@ -78,7 +78,7 @@ pub(crate) fn verify(
     destination: &Path,
     shell: Option<OsString>,
     home: &Path,
-    jobs: usize,
+    workers: usize,
     tally: &Tally,
 ) -> Result<Option<Vec<Verification>>, Error> {
     let Some(wanted) = Address::parse(destination)? else {
@@ -119,7 +119,7 @@ pub(crate) fn verify(
     chosen.sort_by_key(|(address, _)| address.text());
     chosen.dedup();
     for (address, manifest) in chosen {
-        let comparison = Comparison { rsync: &rsync, host, address: address.clone(), jobs, tally };
+        let comparison = Comparison { rsync: &rsync, host, address: address.clone(), workers, tally };
         found.push(comparison.run(manifest)?);
     }
     if found.is_empty() {
@@ -134,7 +134,7 @@ struct Comparison<'a> {
     rsync: &'a Rsync,
     host: &'a OsStr,
     address: Address,
-    jobs: usize,
+    workers: usize,
     tally: &'a Tally,
 }
 
@@ -162,7 +162,7 @@ impl Comparison<'_> {
         let mut next = now.next().map_err(Error::manifest(&there))?;
         let (entries, unhashed) = (AtomicU64::new(0), AtomicU64::new(0));
         let read = in_batches(
-            self.jobs,
+            self.workers,
             self.tally,
             |files| self.hash(&root, &files, &failures),
             |send| {

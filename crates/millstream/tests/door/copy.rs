@@ -93,7 +93,7 @@ fn what_cannot_be_meant_is_refused_in_the_words_of_the_command() {
     let cases: &[(&[&str], &str, &str)] = &[
         (&["from"], "<DESTINATION>", ""),
         (&["none", "to"], "there is no none", ""),
-        (&["from/", "to", "--jobs", "0"], "expected auto, or a number", ""),
+        (&["from/", "to", "--workers", "0"], "expected auto, or a number", ""),
         (&["from", "to", "--compress"], "--compress is for copies to other machines", "HOST:PATH"),
         (&["from", "missing/er/to"], "there is no folder for missing/er/to", "mkdir -p "),
         (&["verify", "from"], "there is no manifest of a copy to", "only what millstream copy has copied"),

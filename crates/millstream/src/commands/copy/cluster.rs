@@ -46,7 +46,7 @@ pub async fn run(url: &str, args: &CopyArgs, output: Output, signals: &Signals) 
         standby: args.standby.clone(),
         shell: args.ssh.clone(),
         compress: args.compress,
-        jobs: args.jobs,
+        workers: args.workers,
         bytes_per_second: args.bandwidth.map(|size| size.bytes as u64),
         home,
     };
@@ -100,7 +100,7 @@ fn receipt_text(receipt: &ClusterReceipt) -> String {
         quantity::bytes(receipt.copied_bytes),
         receipt.seconds,
         quantity::byte_rate(receipt.copied_bytes, receipt.seconds),
-        things(receipt.jobs as u64, "worker"),
+        things(receipt.workers as u64, "worker"),
     ));
     if !receipt.stopped {
         lines.push(format!("  recovery begins at {} and is consistent at {}", receipt.start_lsn, receipt.stop_lsn));

@@ -13,8 +13,8 @@ use crate::output::{Output, note};
 use crate::progress::{Counts, ProgressChoice};
 use crate::quantity::{self, Size, things};
 use crate::signal::Signals;
-use millstream_copy::limits::JOBS_MAX;
-use millstream_copy::{Delete, Deletion, Error, Jobs, Phase, Plan, Request, Tally, copy, plan};
+use millstream_copy::limits::WORKERS_MAX;
+use millstream_copy::{Delete, Deletion, Error, Phase, Plan, Request, Tally, Workers, copy, plan};
 use millstream_local::Home;
 use rules::RuleArgs;
 use std::ffi::OsString;
@@ -111,8 +111,8 @@ pub struct CopyArgs {
 
     /// Files that are copied at once: a number, or auto, which begins with one and a half for each processor and adds
     /// more while that helps
-    #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = jobs)]
-    jobs: Jobs,
+    #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = workers)]
+    workers: Workers,
 
     /// Copy no more bytes per second than this, all workers together
     #[arg(long, value_name = "SIZE")]
@@ -174,12 +174,12 @@ enum CopyCommand {
     Verify(verify::VerifyArgs),
 }
 
-fn jobs(text: &str) -> Result<Jobs, String> {
+fn workers(text: &str) -> Result<Workers, String> {
     if text == "auto" {
-        return Ok(Jobs::Auto);
+        return Ok(Workers::Auto);
     }
-    let number = text.parse().ok().filter(|number| (1..=JOBS_MAX).contains(number));
-    number.map(Jobs::Fixed).ok_or_else(|| format!("expected auto, or a number from 1 to {JOBS_MAX}"))
+    let number = text.parse().ok().filter(|number| (1..=WORKERS_MAX).contains(number));
+    number.map(Workers::Fixed).ok_or_else(|| format!("expected auto, or a number from 1 to {WORKERS_MAX}"))
 }
 
 /// Runs the command.
@@ -235,7 +235,7 @@ fn request(args: &CopyArgs, source: &Path, destination: &Path) -> Result<Request
     request.hash = args.hash;
     request.fsync = args.fsync;
     request.verify = args.verify;
-    request.jobs = args.jobs;
+    request.workers = args.workers;
     request.bytes_per_second = args.bandwidth.map(|size| size.bytes as u64);
     request.delete = args.delete.then(|| Delete {
         most: args.max_delete,

@@ -32,17 +32,17 @@ pub fn text(receipt: &Receipt) -> String {
         receipt.seconds,
         quantity::byte_rate(receipt.copied_bytes, receipt.seconds),
         quantity::rate(quantity::per_second(receipt.seen, receipt.seconds)),
-        things(receipt.jobs as u64, "worker"),
+        things(receipt.workers as u64, "worker"),
     ));
     if let Some(found) = &receipt.found {
-        let (workers, times) = (things(found.jobs as u64, "worker"), found.rate.over(found.than));
+        let (workers, times) = (things(found.workers as u64, "worker"), found.rate.over(found.than));
         let limit = match found.limit {
             Bottleneck::Processors => "the processors are the limit",
             Bottleneck::Disk => "the disk is the limit",
             Bottleneck::Network => "the network is the limit",
             Bottleneck::Unknown => "what the limit is, is unknown",
         };
-        lines.push(format!("  {workers} were {times:.1} times as fast as {}; {limit}", found.than_jobs));
+        lines.push(format!("  {workers} were {times:.1} times as fast as {}; {limit}", found.than_workers));
     }
     if receipt.unhashed > 0 {
         let files = things(receipt.unhashed, "file");

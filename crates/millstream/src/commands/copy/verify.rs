@@ -8,14 +8,14 @@ use crate::progress::ProgressChoice;
 use crate::quantity::{self, things};
 use crate::signal::Signals;
 use millstream_copy::Verification;
-use millstream_copy::limits::JOBS_MAX;
+use millstream_copy::limits::WORKERS_MAX;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
   millstream copy verify /backup/photos
-  millstream copy verify /backup --jobs 8 --output json
+  millstream copy verify /backup --workers 8 --output json
   millstream copy verify me@host:backup/photos
 
 Exit code 1 if something is not as it was copied.";
@@ -36,8 +36,8 @@ pub struct VerifyArgs {
     ssh: Option<OsString>,
 
     /// Files that are read at once [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = crate::args::workers(JOBS_MAX))]
-    jobs: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = crate::args::workers(WORKERS_MAX))]
+    workers: Option<usize>,
 
     /// How to show progress
     #[arg(long, value_name = "HOW", default_value = "auto")]
@@ -47,9 +47,9 @@ pub struct VerifyArgs {
 /// Runs the command.
 pub async fn run(args: &VerifyArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
     let (destination, shell, home) = (args.destination.clone(), args.ssh.clone(), home()?);
-    let jobs = args.jobs.unwrap_or_else(millstream_host::cpus);
+    let workers = args.workers.unwrap_or_else(millstream_host::cpus);
     let (watched, tally) = watched(args.progress, signals);
-    let verify = move || millstream_copy::verify(&destination, shell, &home, jobs, &tally);
+    let verify = move || millstream_copy::verify(&destination, shell, &home, workers, &tally);
     let (found, stopped) = watched.run("the comparison", verify).await?;
     let found = found?;
     match output.is_json() {

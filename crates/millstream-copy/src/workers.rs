@@ -4,8 +4,8 @@ use crate::bottleneck::{Bottleneck, Counters};
 use crate::counts::Counts;
 use crate::crew::{Queue, crew};
 use crate::error::Error;
-use crate::limits::{GAIN_MIN, JOBS_MAX, JOBS_TRIED_PER_CPU_MAX, LOOK_EVERY, TRIAL, TRIALS_MIN};
-use crate::request::Jobs;
+use crate::limits::{GAIN_MIN, LOOK_EVERY, TRIAL, TRIALS_MIN, WORKERS_MAX, WORKERS_TRIED_PER_CPU_MAX};
+use crate::request::Workers;
 use crate::tally::Tally;
 use serde::Serialize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,13 +19,13 @@ pub(crate) struct Gate {
     open: Mutex<Open>,
     changed: Condvar,
     /// Workers, those that wait included.
-    pub(crate) workers: usize,
+    pub(crate) all: usize,
 }
 
 #[derive(Debug)]
 struct Open {
     /// Workers with a lower number work.
-    jobs: usize,
+    workers: usize,
     is_over: bool,
 }
 
@@ -33,11 +33,11 @@ struct Open {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Found {
     /// The number that was kept.
-    pub jobs: usize,
+    pub workers: usize,
     /// Its rate.
     pub rate: Rate,
     /// The number that it was compared with: one, or on the way to another machine the first number.
-    pub than_jobs: usize,
+    pub than_workers: usize,
     /// The rate of that number.
     pub than: Rate,
     /// What limited the last number that was tried.
@@ -83,20 +83,21 @@ impl Rate {
 
 impl Gate {
     /// `crosses_network`: a worker waits for the network most of the time, so more of them begin.
-    pub(crate) fn new(jobs: Jobs, cpus: usize, crosses_network: bool) -> Self {
-        let (jobs, workers) = match jobs {
-            Jobs::Fixed(jobs) => (jobs, jobs),
-            Jobs::Auto => {
-                (first(if crosses_network { 2 * cpus } else { cpus }), (cpus * JOBS_TRIED_PER_CPU_MAX).min(JOBS_MAX))
-            }
+    pub(crate) fn new(workers: Workers, cpus: usize, crosses_network: bool) -> Self {
+        let (workers, all) = match workers {
+            Workers::Fixed(workers) => (workers, workers),
+            Workers::Auto => (
+                first(if crosses_network { 2 * cpus } else { cpus }),
+                (cpus * WORKERS_TRIED_PER_CPU_MAX).min(WORKERS_MAX),
+            ),
         };
-        Self { open: Mutex::new(Open { jobs, is_over: false }), changed: Condvar::new(), workers }
+        Self { open: Mutex::new(Open { workers, is_over: false }), changed: Condvar::new(), all }
     }
 
     /// Waits until this worker may work.
     pub(crate) fn pass(&self, worker: usize) {
         let mut open = self.open();
-        while worker >= open.jobs && !open.is_over {
+        while worker >= open.workers && !open.is_over {
             open = self.changed.wait(open).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -108,12 +109,12 @@ impl Gate {
     }
 
     /// How many work now.
-    pub(crate) fn jobs(&self) -> usize {
-        self.open().jobs
+    pub(crate) fn workers(&self) -> usize {
+        self.open().workers
     }
 
-    fn set(&self, jobs: usize) {
-        self.open().jobs = jobs;
+    fn set(&self, workers: usize) {
+        self.open().workers = workers;
         self.changed.notify_all();
     }
 
@@ -121,8 +122,8 @@ impl Gate {
     pub(crate) fn search(&self, tally: &Tally, trials: Trials) -> Option<Found> {
         self.wait_for_first(tally)?;
         let usual = self.trial(tally)?;
-        let begun_with = self.jobs();
-        let (than_jobs, than) = match trials {
+        let begun_with = self.workers();
+        let (than_workers, than) = match trials {
             Trials::Upwards => (begun_with, usual),
             Trials::WithOne => {
                 let (seen, done) = (tally.seen.load(Relaxed), tally.done.load(Relaxed));
@@ -135,7 +136,7 @@ impl Gate {
                 (1, self.trial(tally)?)
             }
         };
-        let mut climb = Climb { jobs: begun_with, rate: usual, most: self.workers };
+        let mut climb = Climb { workers: begun_with, rate: usual, most: self.all };
         let crosses_network = trials == Trials::Upwards;
         let mut limit = Bottleneck::Unknown;
         while let Some(next) = climb.next() {
@@ -148,9 +149,9 @@ impl Gate {
             }
         }
         let was_best = than.over(climb.rate) > 1.0;
-        let (jobs, rate) = if was_best { (than_jobs, than) } else { (climb.jobs, climb.rate) };
-        self.set(jobs);
-        Some(Found { jobs, rate, than_jobs, than, limit })
+        let (workers, rate) = if was_best { (than_workers, than) } else { (climb.workers, climb.rate) };
+        self.set(workers);
+        Some(Found { workers, rate, than_workers, than, limit })
     }
 
     /// Waits until something is done: before that, connections are made. `None` if the copy ends meanwhile.
@@ -219,7 +220,7 @@ pub(crate) fn run<W: Send, S>(
     let (made, found) = std::thread::scope(|scope| {
         let search = search.map(|trials| scope.spawn(move || gate.search(tally, trials)));
         let made = crew(
-            gate.workers,
+            gate.all,
             waiting_max,
             |number, queue| {
                 let worked = work_all(number, &queue);
@@ -245,7 +246,7 @@ pub(crate) fn run<W: Send, S>(
 
 /// Where a search begins: one and a half workers per processor.
 fn first(cpus: usize) -> usize {
-    (cpus * 3).div_ceil(2).clamp(1, JOBS_MAX)
+    (cpus * 3).div_ceil(2).clamp(1, WORKERS_MAX)
 }
 
 /// How long the rest takes: files of many bytes by their bytes, others by their number.
@@ -259,21 +260,21 @@ fn seconds_left(entries: u64, bytes: u64, rate: Rate) -> f64 {
 
 /// The way up: half as many more, while it is worth it.
 struct Climb {
-    jobs: usize,
+    workers: usize,
     rate: Rate,
     most: usize,
 }
 
 impl Climb {
     fn next(&self) -> Option<usize> {
-        let next = (self.jobs + self.jobs.div_ceil(2)).min(self.most);
-        (next > self.jobs).then_some(next)
+        let next = (self.workers + self.workers.div_ceil(2)).min(self.most);
+        (next > self.workers).then_some(next)
     }
 
-    fn keeps(&mut self, jobs: usize, rate: Rate) -> bool {
+    fn keeps(&mut self, workers: usize, rate: Rate) -> bool {
         let gains = rate.over(self.rate) > GAIN_MIN;
         if gains {
-            (self.jobs, self.rate) = (jobs, rate);
+            (self.workers, self.rate) = (workers, rate);
         }
         gains
     }
@@ -289,13 +290,13 @@ mod tests {
 
     #[test]
     fn the_climb_ends_where_more_workers_gain_little() {
-        let mut climb = Climb { jobs: 3, rate: rate(100.0), most: 16 };
+        let mut climb = Climb { workers: 3, rate: rate(100.0), most: 16 };
         assert_eq!(climb.next(), Some(5));
         assert!(climb.keeps(5, rate(150.0)));
         assert_eq!(climb.next(), Some(8));
         assert!(!climb.keeps(8, rate(157.0)));
-        assert_eq!(climb.jobs, 5);
-        let top = Climb { jobs: 16, rate: rate(1.0), most: 16 };
+        assert_eq!(climb.workers, 5);
+        let top = Climb { workers: 16, rate: rate(1.0), most: 16 };
         assert_eq!(top.next(), None);
     }
 
@@ -309,8 +310,8 @@ mod tests {
 
     #[test]
     fn workers_above_the_gate_wait_and_leave_at_the_end() {
-        let gate = Gate::new(Jobs::Auto, 2, false);
-        assert_eq!((gate.jobs(), gate.workers), (3, 16));
+        let gate = Gate::new(Workers::Auto, 2, false);
+        assert_eq!((gate.workers(), gate.all), (3, 16));
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| gate.pass(7));
             gate.pass(2);
