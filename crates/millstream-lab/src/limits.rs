@@ -337,4 +337,7 @@ pub(crate) const SAID_LINES_MAX: usize = 5;
 /// Most bytes of a text that a program printed, such as its version or its last error, in a record or an error.
 pub(crate) const SAID_BYTES_MAX: usize = 2_000;
 
+/// Largest number of a dial without a bound of its own. Integers up to here are exact as floats.
+pub(crate) const DIAL_MAX: f64 = 1e15;
+
 const _: () = assert!(PROCESSOR_FREE_PERCENT < PROCESSOR_BUSY_PERCENT);

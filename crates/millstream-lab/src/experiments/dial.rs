@@ -1,13 +1,14 @@
 //! A dial of an experiment: a value that a user may choose, with what it changes.
 
 use super::plain_text::PlainText;
+use super::takes::Takes;
 use crate::core::word::unknown;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// A value that a user may choose. A file writes it as the value alone, or as `{ value = 4, changes = "sessions" }`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Dial {
     /// The value that counts.
     pub value: String,
@@ -17,6 +18,8 @@ pub struct Dial {
     pub usual: Option<String>,
     /// If it chooses arms: its possible values, each with the arms, as `--arms` names them; none stands for all.
     pub arms: BTreeMap<String, Vec<String>>,
+    /// Which values it takes.
+    pub takes: Takes,
 }
 
 impl Dial {
@@ -26,6 +29,14 @@ impl Dial {
             let before = std::mem::replace(&mut self.value, value.to_owned());
             self.usual = self.usual.take().or(Some(before)).filter(|usual| usual != value);
         }
+    }
+
+    /// Checks a value that may be chosen.
+    ///
+    /// # Errors
+    /// What it must be.
+    pub(super) fn check(&self, name: &str, value: &str) -> Result<(), String> {
+        self.takes.check(name, self.usual.as_deref().unwrap_or(&self.value), value)
     }
 
     /// The arms that it chooses; `None` for all.
@@ -63,6 +74,8 @@ impl<'de> Deserialize<'de> for Dial {
             usual: Option<String>,
             #[serde(default)]
             arms: BTreeMap<String, Vec<String>>,
+            #[serde(default)]
+            takes: Takes,
         }
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "expected a value, or { value = .., changes = \"..\" }")]
@@ -72,8 +85,8 @@ impl<'de> Deserialize<'de> for Dial {
         }
         Ok(match Form::deserialize(deserializer)? {
             Form::Alone(PlainText(value)) => Self { value, ..Self::default() },
-            Form::Table(Table { value: PlainText(value), changes, usual, arms }) => {
-                Self { value, changes, usual, arms }
+            Form::Table(Table { value: PlainText(value), changes, usual, arms, takes }) => {
+                Self { value, changes, usual, arms, takes }
             }
         })
     }
@@ -81,7 +94,7 @@ impl<'de> Deserialize<'de> for Dial {
 
 impl Serialize for Dial {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.changes.is_empty() && self.usual.is_none() && self.arms.is_empty() {
+        if self.changes.is_empty() && self.usual.is_none() && self.arms.is_empty() && self.takes.is_usual() {
             return serializer.serialize_str(&self.value);
         }
         let mut table = serializer.serialize_map(None)?;
@@ -93,6 +106,9 @@ impl Serialize for Dial {
         if !self.arms.is_empty() {
             table.serialize_entry("arms", &self.arms)?;
         }
+        if !self.takes.is_usual() {
+            table.serialize_entry("takes", &self.takes)?;
+        }
         table.end()
     }
 }
@@ -100,6 +116,19 @@ impl Serialize for Dial {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dial_says_what_it_takes_and_a_record_keeps_that() {
+        let text = "lanes = { value = 2, takes = { from = 1, to = 64 } }\nkeys = { value = 'a', takes = { one_of = ['a', 'b'] } }\n";
+        let mut dials: BTreeMap<String, Dial> = toml::from_str(text).unwrap();
+        let json = serde_json::to_string(&dials).unwrap();
+        assert_eq!(serde_json::from_str::<BTreeMap<String, Dial>>(&json).unwrap(), dials);
+        let lanes = dials.get_mut("lanes").unwrap();
+        lanes.choose("64");
+        assert_eq!(lanes.check("lanes", "65").unwrap_err(), "lanes must be a whole number from 1 to 64, not 65");
+        assert!(dials["keys"].check("keys", "b").is_ok() && dials["keys"].check("keys", "c").is_err());
+        assert!(toml::from_str::<BTreeMap<String, Dial>>("a = { value = 1, takes = { form = 1 } }").is_err());
+    }
 
     #[test]
     fn a_dial_is_a_value_alone_or_with_what_it_changes_and_a_record_keeps_it() {
@@ -114,6 +143,7 @@ mod tests {
         assert_eq!(dials["c"].usual, None, "it is the usual one again");
         assert!(toml::from_str::<BTreeMap<String, Dial>>("a = { valeu = 1 }").is_err());
     }
+
     #[test]
     fn a_dial_may_choose_arms_and_a_record_keeps_that() {
         let text = "rows = { value = 'all', changes = 'which rows', arms = { all = [], few = ['a/1', 'b'] } }\n";

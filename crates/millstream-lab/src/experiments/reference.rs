@@ -1,6 +1,6 @@
 //! `docs/reference/experiments.md` has every word of an experiment's file.
 
-use super::{Arm, Article, Conclusion, Data, Equal, Experiment, GuestNeeds, Setup, Split, Step};
+use super::{Arm, Article, Conclusion, Data, Equal, Experiment, GuestNeeds, Setup, Split, Step, Takes};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
@@ -26,6 +26,7 @@ fn every_word_of_an_experiment_is_in_the_reference() {
         keys::<Article>(),
         keys::<Step>(),
         keys::<Conclusion>(),
+        keys::<Takes>(),
     ];
     let mut words = tables.concat();
     assert!(words.len() > 50, "{words:?}");

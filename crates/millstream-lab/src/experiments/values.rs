@@ -46,12 +46,19 @@ impl Selection {
         if let Some((name, value)) = self.values.iter().find(|(_, value)| !is_plain(value)) {
             return Err(format!("the value of {name} may have letters, digits and any of {MARKS}, not: {value}"));
         }
+        if let Some(name) = self.values.iter().find_map(|(name, value)| value.is_empty().then_some(name)) {
+            return Err(format!("the value of {name} is empty"));
+        }
         let changes_nothing = |name: &&&str| !text.contains(&mark(name)) && dials[**name].arms.is_empty();
         if let Some(name) = known.iter().find(changes_nothing) {
             return Err(format!("the value {name} changes nothing: {} stands nowhere in the file", mark(name)));
         }
         for (name, dial) in &mut dials {
-            let chosen = self.values.get(name).or_else(|| quick.get(name).filter(|_| self.quick));
+            let (own, of_quick) = (self.values.get(name), quick.get(name));
+            for value in [Some(&dial.value), of_quick, own].into_iter().flatten() {
+                dial.check(name, value)?;
+            }
+            let chosen = own.or_else(|| of_quick.filter(|_| self.quick));
             chosen.into_iter().for_each(|value| dial.choose(value));
         }
         let seed = self.seed.to_string();
@@ -98,6 +105,9 @@ mod tests {
         assert_eq!((one.values["bytes"].value.as_str(), one.setup(&one.arms[0]).rows()), ("2048", Some(1_000.0)));
         let unknown = parsed(&[("docs", "7")], false, &[]).unwrap_err();
         assert!(unknown.contains("unknown value \"docs\""), "{unknown}");
+        let wrong = parsed(&[("bytes", "0")], false, &[]).unwrap_err();
+        assert_eq!(wrong, "experiment x: bytes must be a whole number, at least 1, not 0");
+        assert!(parsed(&[("bytes", "")], false, &[]).unwrap_err().ends_with("the value of bytes is empty"));
         assert!(parsed(&[("bytes", "1'; rm")], false, &[]).unwrap_err().contains("may have letters, digits and"));
     }
 
@@ -117,7 +127,7 @@ mod tests {
     #[test]
     fn values_may_be_numbers_and_lists_and_a_grid_has_no_more_threads_than_clients() {
         let text = "question = 'q?'\nseconds = '{seconds}'\n[values]\nclients = { value = '1,8', changes = 'sessions' }\n\
-            threads = 1\nseconds = 4\nlimit = 20\nscale = 3\n[data]\nscale = '{scale}'\n\
+            threads = { value = 1, takes = { list = true } }\nseconds = 4\nlimit = 20\nscale = 3\n[data]\nscale = '{scale}'\n\
             [run]\nscripts = ['builtin:select-only']\nlatency_limit_ms = '{limit}'\nmemory_mb = '512'\n\
             [[arm]]\nname = '{c}x{j}'\nsweep = { c = '{clients}', j = '{threads}' }\nrun = { clients = '{c}', threads = '{j}' }\n";
         let parsed = |values: &[(&str, &str)]| {
@@ -136,7 +146,7 @@ mod tests {
         let refused = parsed(&[("clients", "1"), ("threads", "2")]).unwrap_err();
         assert!(refused.contains("2 threads are more than 1 clients"), "{refused}");
         let refused = parsed(&[("seconds", "soon")]).unwrap_err();
-        assert!(refused.contains("invalid type: string \"soon\", expected a whole number"), "{refused}");
+        assert!(refused.ends_with("seconds must be a whole number, at least 1, not soon"), "{refused}");
     }
 
     #[test]

@@ -88,6 +88,37 @@ fn what_would_change_nothing_is_an_error_with_the_way_out() {
 }
 
 #[test]
+fn a_wrong_value_of_a_dial_is_refused_by_its_name_before_anything_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    for (experiment, values, says) in [
+        ("packets", &["seconds=0"][..], "experiment packets: seconds must be a number from 0.001 to 3600, not 0"),
+        ("packets", &["rows=artcile"], "unknown value of rows \"artcile\": did you mean \"article\"?"),
+        ("ingest", &["lanes=65"], "experiment ingest: lanes must be a whole number from 1 to 64, not 65"),
+        ("ingest", &["documents=1e6"], "documents must be a whole number from 1 to 100000000, not 1e6"),
+        ("ingest", &["bytes=149"], "bytes must be a whole number from 150 to 16777216, not 149"),
+        ("ingest", &["keys=randm"], "unknown value of keys \"randm\": did you mean \"random\"?"),
+        ("ingest", &["millstream=/nowhere/x"], "millstream must name a program, and there is no /nowhere/x"),
+        ("copy", &["directories=0"], "experiment copy: directories must be a whole number, at least 1, not 0"),
+        (
+            "upsert",
+            &["batches=10,x"],
+            "batches must be a whole number, at least 1, or several with commas between them",
+        ),
+        ("policy", &["documents="], "experiment policy: the value of documents is empty"),
+        ("ingest", &["lanes=1", "lanes=2"], "--set chooses lanes twice: lanes=1 and lanes=2"),
+    ] {
+        let values = values.iter().flat_map(|value| ["--set", *value]);
+        let args = ["lab", "run", experiment, "--quick", "--out", out.to_str().unwrap()];
+        let refused = millstream(&args.into_iter().chain(values).collect::<Vec<_>>()).ends(2);
+        assert!(words(&refused.stderr).contains(says) && !out.exists(), "{experiment}: {refused:?}");
+    }
+    // Also in a file of the user's own, whose bounds are beside the value.
+    let refused = run_in(dir.path(), &["--set", "pause=-1"]).ends(2);
+    assert!(refused.stderr.contains("pause must be a number, at least 0, not -1"), "{refused:?}");
+}
+
+#[test]
 fn a_list_has_each_question_and_an_experiment_shows_its_values_and_what_its_arms_have_in_common() {
     let all = words(&millstream(&["lab", "list"]).ends(0).stdout);
     for one in Source::built_in().unwrap() {

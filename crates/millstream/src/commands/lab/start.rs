@@ -17,6 +17,7 @@ use millstream_lab::experiments::{ChosenMetric, Commands, Request, Selection};
 use millstream_lab::guest::Request as GuestRequest;
 use millstream_lab::limits::{LINEUP_SIDES_MAX, WARM_UP_RUNS_MAX};
 use millstream_pg::ConnInfo;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const RUN_EXAMPLES: &str = "\
@@ -211,13 +212,18 @@ const BOOTED: &str = "booted";
 
 impl RunArgs {
     /// What is chosen of an experiment.
-    fn selection(&self) -> Selection {
-        Selection {
-            values: self.chosen.set.iter().cloned().collect(),
-            quick: self.quick,
-            seed: self.seed,
-            arms: self.chosen.arms.clone(),
+    ///
+    /// # Errors
+    /// A value is chosen twice.
+    fn selection(&self) -> Result<Selection, Failure> {
+        let mut values = BTreeMap::new();
+        for (name, value) in &self.chosen.set {
+            if let Some(earlier) = values.insert(name.clone(), value.clone()) {
+                let why = format!("--set chooses {name} twice: {name}={earlier} and {name}={value}");
+                return Err(Failure::user(why).hint("leave out one of them"));
+            }
         }
+        Ok(Selection { values, quick: self.quick, seed: self.seed, arms: self.chosen.arms.clone() })
     }
 }
 
@@ -270,7 +276,7 @@ pub async fn start(args: &RunArgs, output: Output, signals: Signals) -> Result<E
     let asked = Asked {
         experiments,
         commands: args.commands.commands()?,
-        selection: args.selection(),
+        selection: args.selection()?,
         request,
         scale_max: chosen.scale_max,
         is_guest: args.in_guest,
@@ -445,11 +451,12 @@ mod tests {
             let words = shlex::split(options).unwrap();
             let line_of = Line::try_parse_from(["run".to_owned()].into_iter().chain(words));
             let args = line_of.unwrap_or_else(|error| panic!("{}: {error}", line.at)).run;
+            let selection = args.selection().unwrap();
             for name in args.experiments.iter().filter(|name| !name.contains('.')) {
-                let source = Source::named(name, &args.selection());
+                let source = Source::named(name, &selection);
                 let mut source = source.unwrap_or_else(|error| panic!("{}: {error}", line.at));
                 let mut request = Request { seconds: args.chosen.seconds, ..Request::default() };
-                let applied = source.experiment.apply(&mut request, &args.selection(), args.chosen.scale_max);
+                let applied = source.experiment.apply(&mut request, &selection, args.chosen.scale_max);
                 applied.unwrap_or_else(|error| panic!("{}: {error}", line.at));
                 seen += 1;
                 with_page += usize::from(line.at.contains("articles.md") && args.html.is_some());
