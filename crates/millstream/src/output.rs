@@ -1,9 +1,9 @@
 //! What a command prints: data on stdout, everything else on stderr.
 
 use crate::failure::Failure;
-use crate::screen;
+use crate::screen::{self, COLUMNS_DEFAULT};
 use crate::secret::masked;
-use crate::table::{Column, Table};
+use crate::table::{Column, Table, wrap};
 use millstream_host::write_target;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -129,6 +129,14 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
 pub fn note(text: &str) {
     // If stderr is closed, nobody can read the message.
     let _ = screen::stderr().write_all(format!("{}\n", screen::indented(&masked(text))).as_bytes());
+}
+
+/// A text for [`note`] whose lines end where the terminal ends, or at 80 columns.
+pub fn wrapped(text: &str) -> String {
+    // The later lines are indented.
+    let room = screen::stderr_columns().unwrap_or(COLUMNS_DEFAULT).saturating_sub(2);
+    // A password that is cut in two would not be seen as one.
+    masked(text).lines().flat_map(|line| wrap(line, room)).collect::<Vec<_>>().join("\n")
 }
 
 /// As [`note`], once in the life of the process. For what is true again and again; each text is kept.

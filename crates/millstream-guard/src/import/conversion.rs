@@ -7,6 +7,7 @@ use super::spans::Spans;
 use crate::policy::Direction;
 use millstream_model::Refusal;
 use millstream_model::range::{FAMILIES, Family};
+use std::collections::BTreeSet;
 
 /// What a policy is written from.
 #[derive(Debug, Default)]
@@ -76,6 +77,7 @@ impl Conversion {
         conversion.services = conversion.without_shared_limits(merged(services));
         conversion.shared_counts();
         conversion.clients = merged(clients);
+        conversion.shared_counters(rules);
         let place = |one: &LeftOut| {
             let (file, line) = one.place.rsplit_once(':').unwrap_or((one.place.as_str(), ""));
             (file.to_owned(), line.parse::<usize>().unwrap_or(0), one.why.clone())
@@ -130,6 +132,18 @@ impl Conversion {
             };
             if self.services[..n].iter().any(is_shared) {
                 self.left_out.push(LeftOut::of(rule, why));
+            }
+        }
+    }
+
+    /// Rules of one counter count their packets together. Those that are left out are named already.
+    fn shared_counters(&mut self, rules: &Ruleset) {
+        let left_out: BTreeSet<String> = self.left_out.iter().map(|one| one.place.clone()).collect();
+        for (rule, counter, other) in rules.sharing() {
+            if !left_out.contains(&rule.place) {
+                let why =
+                    format!("it counts together with {other}, in {counter}; a policy counts for each service alone");
+                self.left_out.push(LeftOut::of(rule, &why));
             }
         }
     }

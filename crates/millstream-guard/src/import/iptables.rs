@@ -160,6 +160,8 @@ struct HashLimit {
     mask: Option<u32>,
     is_by_source: bool,
     is_strange: bool,
+    /// Rules of one name count together.
+    name: Option<String>,
 }
 
 struct Reading<'a> {
@@ -366,9 +368,9 @@ impl HashLimit {
             "--hashlimit-burst" => self.burst = value.parse().ok(),
             "--hashlimit-mode" => self.is_by_source = value == "srcip",
             "--hashlimit-srcmask" => self.mask = value.parse().ok(),
+            "--hashlimit-name" => self.name = Some(value.to_owned()),
             // How the kernel keeps what it counts.
-            "--hashlimit-name"
-            | "--hashlimit-htable-size"
+            "--hashlimit-htable-size"
             | "--hashlimit-htable-max"
             | "--hashlimit-htable-expire"
             | "--hashlimit-htable-gcinterval" => {}
@@ -384,7 +386,8 @@ impl HashLimit {
                     Family::V4 => limit.v4 = self.mask.unwrap_or(32),
                     Family::V6 => limit.v6 = self.mask.unwrap_or(128),
                 }
-                Test::Limit { limit, is_over: self.is_over }
+                let counter = self.name.map(|name| format!("--hashlimit-name {name}"));
+                Test::Limit { limit, is_over: self.is_over, counter }
             }
             _ => unknown("a limit of hashlimit that does not count sources by the second, minute or hour".to_owned()),
         }

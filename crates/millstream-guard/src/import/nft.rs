@@ -82,7 +82,7 @@ fn chain(words: &mut Words, table: &str, families: &[Family], sets: &BTreeMap<St
                 }
             }
             ["comment", _] => {}
-            _ => chain.rules.extend(Statement { line: &line, sets }.rules()),
+            _ => chain.rules.extend(Statement { line: &line, sets, table: &chain.table }.rules()),
         }
         if line.ends_block {
             return Ok(chain);

@@ -16,6 +16,8 @@ use std::net::IpAddr;
 pub(super) struct Statement<'a> {
     pub(super) line: &'a Line,
     pub(super) sets: &'a BTreeMap<String, Set>,
+    /// The table of the chain.
+    pub(super) table: &'a str,
 }
 
 impl Statement<'_> {
@@ -25,6 +27,7 @@ impl Statement<'_> {
         let mut reading = Reading {
             words,
             sets: self.sets,
+            table: self.table,
             at: 0,
             alternatives: vec![Vec::new()],
             branches: Vec::new(),
@@ -81,6 +84,7 @@ fn verdict(words: &[Word]) -> Does {
 struct Reading<'a> {
     words: &'a [Word],
     sets: &'a BTreeMap<String, Set>,
+    table: &'a str,
     at: usize,
     /// The tests, once for each interface.
     alternatives: Vec<Vec<Test>>,
@@ -395,7 +399,7 @@ impl<'a> Reading<'a> {
 
     /// A limit for each source, which a set or a meter counts.
     fn limit_of_source(&mut self) -> Option<()> {
-        self.next()?;
+        let name = self.next()?.trim_start_matches('@');
         if self.skip("size") {
             self.next()?;
         }
@@ -430,7 +434,8 @@ impl<'a> Reading<'a> {
             Family::V6 => limit.v6 = length,
         }
         self.add(&Test::Family(family));
-        self.add(&Test::Limit { limit, is_over });
+        let counter = Some(format!("the set {name} of {}", self.table));
+        self.add(&Test::Limit { limit, is_over, counter });
         Some(())
     }
 }

@@ -118,7 +118,7 @@ impl Region {
             Test::States(bits) => self.states &= bits,
             Test::OfNeighbour => self.is_of_neighbour = true,
             Test::Limit { .. } if self.limit.is_some() => self.unknown.push("it has two limits".to_owned()),
-            Test::Limit { limit, is_over } => self.limit = Some((limit.clone(), *is_over)),
+            Test::Limit { limit, is_over, .. } => self.limit = Some((limit.clone(), *is_over)),
             Test::Pace => self.unknown.push("its limit counts all sources together".to_owned()),
             Test::Never => self.protocols = 0,
             Test::Unknown(what) => self.unknown.push(what.clone()),

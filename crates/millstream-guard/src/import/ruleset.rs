@@ -3,7 +3,8 @@
 use crate::limits::{IMPORTED_RULES_MAX, JUMPS_MAX};
 use crate::policy::{Flags, Limit};
 use millstream_model::Refusal;
-use millstream_model::range::{Family, Range};
+use millstream_model::range::{FAMILIES, Family, Range};
+use std::collections::BTreeMap;
 
 /// Protocols, as bits.
 pub(super) const TCP: u8 = 1;
@@ -121,6 +122,8 @@ pub(super) enum Test {
     Limit {
         limit: Limit,
         is_over: bool,
+        /// By what name the kernel counts: rules of one name count together.
+        counter: Option<String>,
     },
     /// A limit for all sources together.
     Pace,
@@ -218,6 +221,32 @@ impl Ruleset {
             ))
             .hint("give the rules of one table, and look at the others yourself")),
         }
+    }
+
+    /// The rules that count together with others, each with the name of the counter and the place of another one.
+    pub(super) fn sharing(&self) -> Vec<(&Rule, &str, &str)> {
+        let mut users: BTreeMap<(bool, bool, &str), Vec<&Rule>> = BTreeMap::new();
+        for chain in &self.chains {
+            let [v4, v6] = FAMILIES.map(|family| chain.families.contains(&family));
+            for rule in &chain.rules {
+                for test in &rule.tests {
+                    let Test::Limit { counter: Some(counter), .. } = test else { continue };
+                    let of_counter = users.entry((v4, v6, counter.as_str())).or_default();
+                    // Those that are made of one line stand behind each other.
+                    if of_counter.last().is_none_or(|last| last.place != rule.place) {
+                        of_counter.push(rule);
+                    }
+                }
+            }
+        }
+        let mut sharing = Vec::new();
+        for ((_, _, counter), rules) in users.into_iter().filter(|(_, rules)| rules.len() > 1) {
+            for (n, rule) in rules.iter().enumerate() {
+                let other = rules[usize::from(n == 0)];
+                sharing.push((*rule, counter, other.place.as_str()));
+            }
+        }
+        sharing
     }
 
     /// The rules of a chain in their order, with those of the chains that it jumps to in their places.

@@ -265,6 +265,37 @@ fn rules_of_iptables_become_lines_or_are_named() {
             &["[services.ssh]", "[services.http]", "limit = \"10/minute\""],
             &["r:8 it counts the packets of several services together"],
         ),
+        // One counter of several rules, also where one of them filters other packets; and one for each.
+        (
+            format!(
+                "-A INPUT -p tcp -m tcp --dport 22 -m conntrack --ctstate NEW -m hashlimit --hashlimit-above 10/min \
+                 --hashlimit-mode srcip --hashlimit-name all -j DROP\n-A INPUT -p tcp -m tcp --dport 80 -m conntrack \
+                 --ctstate NEW -m hashlimit --hashlimit-above 10/min --hashlimit-mode srcip --hashlimit-name all \
+                 -j DROP\n{SSH}{HTTP}"
+            ),
+            &["[services.ssh]", "[services.http]", "limit = \"10/minute\""],
+            &["r:8 it counts together with r:9, in --hashlimit-name all;", "r:9 it counts together with r:8"],
+        ),
+        (
+            format!(
+                "-A INPUT -p tcp -m tcp --dport 22 -m conntrack --ctstate NEW -m hashlimit --hashlimit-above 10/min \
+                 --hashlimit-mode srcip --hashlimit-name all -j DROP\n-A FORWARD -p tcp -m tcp --dport 22 -m conntrack \
+                 --ctstate NEW -m hashlimit --hashlimit-above 10/min --hashlimit-mode srcip --hashlimit-name all \
+                 -j DROP\n{SSH}"
+            ),
+            &["[services.ssh]", "limit = \"10/minute\""],
+            &["r:8 it counts together with r:9", "r:9 forward"],
+        ),
+        (
+            format!(
+                "-A INPUT -p tcp -m tcp --dport 22 -m conntrack --ctstate NEW -m hashlimit --hashlimit-above 10/min \
+                 --hashlimit-mode srcip --hashlimit-name ssh -j DROP\n-A INPUT -p tcp -m tcp --dport 80 -m conntrack \
+                 --ctstate NEW -m hashlimit --hashlimit-above 10/min --hashlimit-mode srcip --hashlimit-name http \
+                 -j DROP\n{SSH}{HTTP}"
+            ),
+            &["[services.ssh]", "[services.http]", "limit = \"10/minute\""],
+            &[],
+        ),
         // What the kernel drops by itself.
         (format!("-A INPUT -d 127.0.0.0/8 ! -i lo -j REJECT\n{SSH}"), &["[services.ssh]", V4], &[]),
         // ICMP: requests of echo, errors, all of it.
@@ -406,6 +437,17 @@ fn rules_of_nft_become_lines_or_are_named() {
              \t\tip saddr 0.0.0.0/0 tcp dport 22 accept\n",
             &["limit = \"10/minute\""],
             &[],
+        ),
+        (
+            "\tset often {\n\t\ttype ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout 1m\n\t}\n",
+            "\t\tip protocol tcp tcp dport 22 ct state new update @often { ip saddr limit rate over 10/minute burst 5 packets } drop\n\
+             \t\tip protocol tcp tcp dport 80 ct state new update @often { ip saddr limit rate over 10/minute burst 5 packets } drop\n\
+             \t\tip saddr 0.0.0.0/0 tcp dport { 22, 80 } accept\n",
+            &["limit = \"10/minute\""],
+            &[
+                "r:13 it counts together with r:14, in the set often of inet filter;",
+                "r:14 it counts together with r:13",
+            ],
         ),
         (
             "",

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, note};
+use crate::output::{Output, note, wrapped};
 use crate::quantity::things;
 use millstream_guard::import::{Import, Text, import};
 use millstream_guard::limits::RULES_BYTES_MAX;
@@ -62,13 +62,14 @@ pub fn run(args: &ImportArgs, output: Output) -> Result<Exit, Failure> {
 /// Says on stderr what the policy does not say, and what it says otherwise.
 fn report(import: &Import) {
     for one in &import.left_out {
-        note(&format!("left out: {}: {}\n{}", one.place, one.rule, one.why));
+        // A rule stays on one line, as it is in its file.
+        note(&format!("left out: {}: {}\n{}", one.place, one.rule, wrapped(&one.why)));
     }
     for one in import.differences.iter() {
         let examples: Vec<String> = one.examples.iter().map(|packet| format!("\n{packet}")).collect();
-        note(&format!("different: {one}, such as{}", examples.concat()));
+        note(&wrapped(&format!("different: {one}, such as{}", examples.concat())));
     }
-    import.remarks.iter().for_each(|remark| note(&format!("warning: {remark}")));
+    import.remarks.iter().for_each(|remark| note(&wrapped(&format!("warning: {remark}"))));
     let (services, clients) = (import.policy.services.len() as u64, import.policy.clients.len() as u64);
     let left_out = import.left_out.len() as u64;
     note(&format!(
