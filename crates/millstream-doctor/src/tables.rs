@@ -1,12 +1,13 @@
 //! All tables of a database: their dead rows, when they were vacuumed, and what a rewrite would give back.
 
 use crate::checks::number::{number, percent};
+use crate::checks::ours;
 use crate::checks::pgstattuple::Meter;
 use crate::checks::space::{MEASURED, MEASURING, SIZES, Space};
 use crate::limits::{LISTED_TABLES_MAX, MEASURED_TABLES_MAX, SIZED_TABLE_BYTES_MIN};
 use crate::refusal::or_refusal;
 use crate::server::{Database, Server};
-use millstream_pg::{ConnInfo, Error};
+use millstream_pg::{ConnInfo, Error, fill};
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-/// All tables of a database, those with the most dead rows first.
+/// All tables of a database, those with the most dead rows first, and Millstream's own behind them.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct TableList {
     /// The database.
@@ -32,6 +33,8 @@ pub struct TableList {
 pub struct TableState {
     /// Its name, as SQL needs it. `TABLE.toast` stands for the TOAST table of a table.
     pub table: String,
+    /// Millstream keeps its own records in it, such as those of loads. These tables come last.
+    pub is_own: bool,
     /// Rows at the last vacuum or analyze. If there was none, those that the server has counted.
     pub rows: u64,
     /// Dead rows.
@@ -105,7 +108,10 @@ async fn listed(db: &ConnInfo, measure: Duration, pace: u64) -> Result<TableList
     let server = Server::open(db, None).await?;
     let name = server.session.server.database.clone();
     let database = Database::open(&server, &name, measure).await?;
-    let found = database.session.client.query(include_str!("tables.sql"), &[&LISTED_TABLES_MAX]).await?;
+    let own = ours::names(&database).await?;
+    let threshold = include_str!("checks/autovacuum_threshold.sql");
+    let sql = fill!(include_str!("tables.sql"), threshold);
+    let found = database.session.client.query(&sql, &[&LISTED_TABLES_MAX, &own]).await?;
     let mut unseen: Vec<String> = database.counts.clone().err().into_iter().collect();
     if i64::try_from(found.len()).is_ok_and(|count| count >= LISTED_TABLES_MAX) {
         unseen.push(format!("tables and TOAST tables that are smaller than the {LISTED_TABLES_MAX} largest"));
@@ -206,6 +212,7 @@ impl TableState {
         let owner: String = row.get("owner");
         Self {
             table: if row.get("is_toast") { format!("{owner}.toast") } else { owner },
+            is_own: row.get("is_own"),
             rows: number(row, "rows"),
             dead,
             dead_percent: percent(dead, live + dead),
@@ -242,9 +249,10 @@ impl TableState {
         }
     }
 
-    /// By dead rows, then by rows.
+    /// The user's first, then by dead rows, then by rows.
     fn by_dead(&self, other: &Self) -> Ordering {
-        (other.dead, other.rows).cmp(&(self.dead, self.rows)).then_with(|| self.table.cmp(&other.table))
+        let by_rows = || (other.dead, other.rows).cmp(&(self.dead, self.rows));
+        self.is_own.cmp(&other.is_own).then_with(by_rows).then_with(|| self.table.cmp(&other.table))
     }
 }
 

@@ -1,6 +1,6 @@
 -- Tables of this database, also TOAST tables that hold something: their rows, the dead ones, from how many dead ones on
--- autovacuum comes by this table's own settings, and when it was vacuumed. $1: at most so many, the largest first. All in one
--- statement, because the counters of each table are looked up.
+-- autovacuum comes by this table's own settings, and when it was vacuumed. $1: at most so many, the largest first. $2: schemas of
+-- Millstream. All in one statement, because the counters of each table are looked up.
 with relation as materialized (
     select
         c.oid,
@@ -29,52 +29,24 @@ with relation as materialized (
         c.relpages desc, c.oid
     limit $1::int8
 ),
-option as (
-    select
-        r.oid,
-        max(case o.option_name when 'autovacuum_vacuum_threshold' then o.option_value::float8 end) as threshold,
-        max(case o.option_name when 'autovacuum_vacuum_scale_factor' then o.option_value::float8 end) as factor,
-        max(case o.option_name when 'autovacuum_vacuum_max_threshold' then o.option_value::float8 end) as cap,
-        bool_and(case o.option_name when 'autovacuum_enabled' then o.option_value::bool end) as enabled
-    from
-        relation as r
-        cross join lateral pg_options_to_table(r.options) as o
-    where
-        r.options is not null
-    group by
-        r.oid
-),
-setting as (
-    select
-        max(case name when 'autovacuum_vacuum_threshold' then setting::float8 end) as threshold,
-        max(case name when 'autovacuum_vacuum_scale_factor' then setting::float8 end) as factor,
-        max(case name when 'autovacuum_vacuum_max_threshold' then setting::float8 end) as cap,
-        bool_and(case name when 'autovacuum' then setting::bool end) as enabled
-    from
-        pg_settings
-    where
-        name like 'autovacuum%'
-),
 tables as (
     select
         r.*,
-        -- PostgreSQL 18 caps the sum; -1 means no cap.
-        least(
-            coalesce(o.threshold, s.threshold) + coalesce(o.factor, s.factor) * greatest(r.reltuples, 0),
-            nullif(coalesce(o.cap, s.cap), -1)
-        ) as vacuum_from,
-        s.enabled and coalesce(o.enabled, true) as autovacuum,
+        threshold.dead_rows as vacuum_from,
+        current_setting('autovacuum')::bool and threshold.enabled as autovacuum,
         pg_stat_get_last_vacuum_time(r.oid) as vacuum_at,
         pg_stat_get_last_autovacuum_time(r.oid) as autovacuum_at
     from
         relation as r
-        cross join setting as s
-        left join option as o on o.oid = r.oid
+        cross join lateral (
+{threshold}) as threshold
 )
 select
     oid,
     format('%I.%I', nspname, relname) as owner,
     is_toast,
+    -- Read models and what was appended are the user's data.
+    nspname = any($2::text[]) and relname !~ '^(model|segment)_[0-9]' as is_own,
     relpages::int8 * current_setting('block_size')::int8 as bytes,
     -- -1: nobody has vacuumed or analyzed it.
     case when reltuples >= 0 then reltuples::int8 else live end as rows,

@@ -68,6 +68,34 @@ async fn each_table_has_its_dead_rows_its_own_threshold_and_its_vacuums() {
 }
 
 #[tokio::test]
+async fn what_millstream_keeps_comes_behind_the_tables_of_the_user() {
+    testkit::every_build(async |database| {
+        let client = database.client().await;
+        sql(
+            &client,
+            "create schema kept;
+             create table kept.collection (n int); create table kept.load (n int); create table kept.model (n int);
+             create table kept.segment (n int); create table kept.model_1_2 (n int); create table kept.segment_3 (n int);
+             create table yours (n int); create table kept.change_7 (n int) with (autovacuum_enabled = off);
+             insert into kept.change_7 select generate_series(1, 1000); delete from kept.change_7;
+             insert into kept.model_1_2 values (1); delete from kept.model_1_2",
+        )
+        .await;
+        let counted = "select sum(n_dead_tup) = 1001 from pg_stat_user_tables";
+        testkit::until("the server counts the dead rows", async || {
+            client.query_one(counted, &[]).await.unwrap().get::<_, Option<bool>>(0) == Some(true)
+        })
+        .await;
+        let list = listed(&database.url()).await;
+        let own = ["kept.change_7", "kept.collection", "kept.load", "kept.model", "kept.segment"];
+        assert_eq!(names(&list.tables)[..3], ["kept.model_1_2", "kept.segment_3", "public.yours"], "data of the user");
+        assert_eq!(names(&list.tables)[3..], own);
+        assert_eq!(list.tables.iter().filter(|one| one.is_own).count(), own.len(), "{list:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn free_space_is_measured_where_an_extension_allows_it_and_a_rewrite_gives_it_back() {
     testkit::every_build(async |database| {
         let client = database.client().await;

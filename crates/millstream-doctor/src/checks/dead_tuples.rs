@@ -9,6 +9,7 @@ use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::{self, age};
 use millstream_model::{Change, Class, Finding, Level, Repair};
+use millstream_pg::fill;
 use millstream_pg::sizing::VACUUM_PACE;
 use tokio_postgres::Row;
 
@@ -37,8 +38,9 @@ async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     let holder = client.query_opt(include_str!("vacuum_holder.sql"), &[&seconds, &transactions]).await?;
     let least = task.threshold("table_mb") * 1e6;
     // With a holder, autovacuum comes again and again and removes nothing.
-    let (sql, held) = (include_str!("dead_tuples.sql"), holder.is_some());
-    let all = client.query(sql, &[&(least / SMALLER_MAX), &held, &ROWS_MAX, &least, &LOOKED_AT_MAX]).await?;
+    let sql = fill!(include_str!("dead_tuples.sql"), threshold = include_str!("autovacuum_threshold.sql"));
+    let held = holder.is_some();
+    let all = client.query(&sql, &[&(least / SMALLER_MAX), &held, &ROWS_MAX, &least, &LOOKED_AT_MAX]).await?;
     let (small, rows): (Vec<Row>, Vec<Row>) = all.into_iter().partition(|row| row.get("is_small"));
     if rows.is_empty() && small.is_empty() {
         return Ok(Seen::default().but(server.blind_to_sessions()));

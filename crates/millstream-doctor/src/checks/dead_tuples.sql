@@ -33,17 +33,13 @@ with relation as (
 option as (
     select
         r.oid,
-        max(case o.option_name when 'autovacuum_vacuum_threshold' then o.option_value::float8 end) as threshold,
-        max(case o.option_name when 'autovacuum_vacuum_scale_factor' then o.option_value::float8 end) as factor,
-        max(case o.option_name when 'autovacuum_vacuum_max_threshold' then o.option_value::float8 end) as cap,
         -- -1 stands for the server's.
         nullif(max(
             case o.option_name when 'autovacuum_vacuum_cost_delay' then o.option_value::float8 end
         ), -1) as delay,
         nullif(max(
             case o.option_name when 'autovacuum_vacuum_cost_limit' then o.option_value::float8 end
-        ), -1) as cost,
-        bool_and(case o.option_name when 'autovacuum_enabled' then o.option_value::bool end) as enabled
+        ), -1) as cost
     from
         relation as r
         cross join lateral pg_options_to_table(r.options) as o
@@ -52,9 +48,6 @@ option as (
 ),
 setting as (
     select
-        max(case name when 'autovacuum_vacuum_threshold' then setting::float8 end) as threshold,
-        max(case name when 'autovacuum_vacuum_scale_factor' then setting::float8 end) as factor,
-        max(case name when 'autovacuum_vacuum_max_threshold' then setting::float8 end) as cap,
         max(case name when 'autovacuum_naptime' then setting::float8 end) as naptime,
         coalesce(
             max(case name when 'autovacuum_vacuum_cost_delay' then nullif(setting::float8, -1) end),
@@ -90,12 +83,8 @@ tables as (
         pg_stat_get_live_tuples(r.oid) as live,
         pg_stat_get_dead_tuples(r.oid) as dead,
         greatest(pg_stat_get_last_vacuum_time(r.oid), pg_stat_get_last_autovacuum_time(r.oid)) as last_vacuum,
-        -- PostgreSQL 18 caps the sum; -1 means no cap.
-        least(
-            coalesce(o.threshold, s.threshold) + coalesce(o.factor, s.factor) * greatest(r.reltuples, 0),
-            nullif(coalesce(o.cap, s.cap), -1)
-        ) as trigger,
-        coalesce(o.enabled, true) as enabled,
+        threshold.dead_rows as trigger,
+        threshold.enabled,
         coalesce(o.delay, s.delay) as delay,
         coalesce(o.cost, s.cost) as cost_limit,
         coalesce(o.delay > s.delay, false) as has_own_delay,
@@ -109,6 +98,8 @@ tables as (
     from
         relation as r
         cross join setting as s
+        cross join lateral (
+{threshold}) as threshold
         left join option as o on o.oid = r.oid
         left join work as w on w.relid = r.oid
     where

@@ -63,7 +63,8 @@ fn rules_become_a_policy_and_what_is_left_out_is_named() {
     let whole = millstream(&["guard", "import", &path]).ends(0);
     assert!(whole.stdout.contains("[services.ssh]") && whole.stderr.contains("0 rules"), "{whole:?}");
     assert!(whole.stderr.contains("different: service-ports drops"), "{whole:?}");
-    let warning = "warning: the rules say nothing about IPv6, of which the policy lets in only what every policy does; add";
+    let warning =
+        "warning: the rules say nothing about IPv6, of which the policy lets in only what every policy does; add";
     assert!(whole.stderr.split_whitespace().collect::<Vec<_>>().join(" ").contains(warning), "{whole:?}");
     assert!(whole.stderr.lines().all(|line| line.chars().count() <= 80), "{whole:?}");
     let (_dir, strange) = file("rules.v4", &rules.replace("--dport 22", "--dport 22 -m u32 --u32 1"));

@@ -23,7 +23,8 @@ Examples:
 ///
 /// Prints two lists of the tables of one database. The first is sorted by dead rows. A star marks a table with more of them than
 /// autovacuum waits for, by the table's own settings. The second is sorted by free space, and says what a rewrite (vacuum full)
-/// gives back at least, and how long it locks the table. Partitions stand below their table, which has their sums.
+/// gives back at least, and how long it locks the table. Partitions stand below their table, which has their sums. Tables in which
+/// Millstream keeps its own records come behind yours.
 ///
 /// Free space is measured if the extension pgstattuple or pg_freespacemap is in the database and this role may use it;
 /// otherwise it is estimated from the statistics of the columns. It reads only. What it cannot see comes last, with what
@@ -151,7 +152,7 @@ fn with_partitions<'a>(
 
 fn sorted(tables: &[TableState]) -> Vec<&TableState> {
     let mut known: Vec<&TableState> = tables.iter().filter(|one| one.free.is_some()).collect();
-    known.sort_by_key(|one| Reverse(one.free.as_ref().map(|free| free.bytes)));
+    known.sort_by_key(|one| (one.is_own, Reverse(one.free.as_ref().map(|free| free.bytes))));
     known
 }
 
@@ -242,13 +243,18 @@ mod tests {
         assert!(line("  s.p1").contains("1.2G   800  33      247M*   1653w           -    s.p1"), "{text}");
         assert!(line(" s.other").contains(" 247M   "), "no star: {text}");
 
+        let mut own = table("millstream.load", 9_000, Some(3_000_000_000_000));
+        own.is_own = true;
+        let list = TableList { tables: [list.tables, vec![own]].concat(), ..list };
         let (free, left) = by_free_space(&list, 20);
         let text = free.text(Some(80));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert_eq!(left, 0);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].ends_with("75s  s.other") && lines[1].contains("~1.8 TiB  92     1.8 TiB"), "{text}");
-        assert!(lines.last().unwrap().ends_with("    s.p2") && !text.contains("unknown"), "{text}");
+        let [.., before, last] = lines.as_slice() else { panic!("{text}") };
+        assert!(before.ends_with("    s.p2") && last.ends_with("  millstream.load"), "ours come last: {text}");
+        assert!(!text.contains("unknown"), "{text}");
     }
 
     #[test]
