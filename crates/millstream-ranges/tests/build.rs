@@ -1,6 +1,5 @@
 //! Building, replacing and opening stores.
 
-use crate::place::Place;
 use crate::stored::{built, built_from, found, given, known, one, range};
 use millstream_pg::Explained;
 use millstream_ranges::input::{InputOptions, open};
@@ -8,6 +7,7 @@ use millstream_ranges::{
     BuildRequest, Error, FAMILIES, Family, Generation, Layout, Observer, Overlap, Progress, Reject, Silent, build,
     verify,
 };
+use millstream_testkit::Place;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -162,7 +162,7 @@ fn what_is_no_store_is_refused() {
 
 #[test]
 fn the_user_decides_what_counts_where_ranges_overlap() {
-    let place = Place::new();
+    let place = Place::make();
     let store = place.path("geo");
     let file = place.write("a.csv", "first,last,n\n1.0.0.0,1.0.0.255,wide\n1.0.0.10,1.0.0.20,narrow\n");
     let mut request = BuildRequest::new(store.clone());

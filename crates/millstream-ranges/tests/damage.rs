@@ -1,11 +1,10 @@
 //! Damaged files of stores: no signal ends who reads them, and what they answer is right.
 
-use crate::place::Place;
 use crate::process::again;
 use crate::stored::{built, exported, known, one, range, stored};
 use millstream_ranges::export::{ExportOptions, export};
 use millstream_ranges::{Error, Family, Generation, diff, verify};
-use millstream_testkit::{is_night, todays};
+use millstream_testkit::{Place, is_night, todays};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -48,7 +47,7 @@ struct Sound {
 
 impl Sound {
     fn new() -> Self {
-        let place = Place::new();
+        let place = Place::make();
         let mut lines = format!("{{\"network\":\"2001:db8::/32\",\"x\":\"{}\"}}\n", "x".repeat(10_000));
         for n in 0..1_000_u32 {
             let first = std::net::Ipv4Addr::from_bits(n << 8);
@@ -190,7 +189,7 @@ fn damaged_meta_pages_are_refused() {
 
 #[test]
 fn a_damaged_file_is_refused_until_the_store_is_built_again() {
-    let place = Place::new();
+    let place = Place::make();
     let store = place.path("geo");
     one(&store, 1);
     built(&store, (0..5_000).map(|n| (range(Family::V4, n * 2, n * 2), format!("\"n\":{n}"))), |_| ()).unwrap();

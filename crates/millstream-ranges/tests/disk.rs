@@ -1,12 +1,11 @@
 //! Stores on a disk that is full, and on one that is read-only.
 
-use crate::place::Place;
 use crate::stored::{built, exported, is_whole, known, leftovers, one, range};
 use millstream_host::{Command, Ended, TargetFile};
 use millstream_pg::Explained;
 use millstream_ranges::export::{ExportOptions, export};
 use millstream_ranges::{Family, Generation, Range};
-use millstream_testkit::SmallDisk;
+use millstream_testkit::{Place, SmallDisk};
 
 /// More ranges than fit on a small disk.
 fn many() -> impl Iterator<Item = (Range, String)> {
@@ -16,7 +15,7 @@ fn many() -> impl Iterator<Item = (Range, String)> {
 #[test]
 fn a_full_disk_ends_a_build_and_the_old_generation_serves() {
     let Some(disk) = SmallDisk::mount(8 << 20) else { return };
-    let (store, place) = (disk.dir.join("geo"), Place::new());
+    let (store, place) = (disk.dir.join("geo"), Place::make());
     one(&store, 1);
     for memory_bytes in [512 << 20, 1 << 20] {
         let failed = built(&store, many(), |request| request.memory_bytes = memory_bytes).unwrap_err();

@@ -1,16 +1,16 @@
 //! Generations of a store: named, opened and compared.
 
-use crate::place::Place;
 use crate::stored::{found, one, stored};
 use millstream_pg::Explained;
 use millstream_ranges::{
     Difference, Differences, Error, Family, Generation, Layout, current, diff, generations, verify,
 };
+use millstream_testkit::Place;
 use std::fs;
 
 #[test]
 fn generations_are_named_and_compared() {
-    let place = Place::new();
+    let place = Place::make();
     let store = place.path("geo");
     for lines in ["2.0.0.0,2.0.0.9,x\n::,::9,x\n", "2.0.0.0,2.0.0.4,y\n::a,::b,z\n"] {
         stored(store.clone(), &place.write("a.csv", format!("first,last,n\n1.0.0.0,1.0.0.9,x\n{lines}")));

@@ -5,12 +5,12 @@
 mod agreement;
 mod build;
 mod damage;
+mod dirty;
 mod disk;
 mod generation;
 mod kill;
 mod oracle;
 mod pages;
-mod place;
 mod process;
 mod programs;
 mod query;

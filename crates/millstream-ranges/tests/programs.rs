@@ -1,12 +1,11 @@
 //! Other programs load what is exported, and write files of LMDB that Millstream reads.
 
-use crate::place::Place;
 use crate::readers::{TIME_MAX, can, is_here};
 use crate::stored::{exported, stored};
 use millstream_host::{Command, Ended};
 use millstream_ranges::export::ExportOptions;
 use millstream_ranges::{Generation, braced, verify};
-use millstream_testkit::{Feature, Need, database_with, machine_has};
+use millstream_testkit::{Feature, Need, Place, database_with, machine_has};
 
 const RANGES: &str =
     "first,last,text\n1.0.0.0,1.0.129.0,\"a\tb\\n\"\"\"\n127.0.0.1,127.0.0.1,\n2001:db8::,2001:db8::ff,é\n";
@@ -28,7 +27,7 @@ fn script(place: &Place, format: &str, name: &str) -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread")]
 async fn psql_runs_the_script() {
     let Some(db) = database_with(&[Feature::Psql]).await else { return };
-    let place = Place::new();
+    let place = Place::make();
     let script = place.write("geo.sql", script(&place, "sql", "Geo"));
     let mut psql = Command::new(db.build().installation.bin.join("psql"));
     psql.args(["--no-psqlrc", "--quiet", "--file"]).arg(&script).arg(db.url());
@@ -50,7 +49,7 @@ async fn nft_takes_the_script_and_every_name_that_is_not_refused() {
     if !machine_has(&[Need::Root, Need::Networks, Need::NFT]) {
         return;
     }
-    let place = Place::new();
+    let place = Place::make();
     for name in ["ip_ranges", "geo", "countries", "Set", "set_", "blocked"] {
         let script = place.write("geo.nft", script(&place, "nftables", name));
         let mut nft = Command::new("unshare");
@@ -65,7 +64,7 @@ async fn files_that_python_wrote_are_read() {
     if !is_here(program, "import lmdb", "python3-lmdb").await {
         return;
     }
-    let place = Place::new();
+    let place = Place::make();
     for kind in ["file", "directory"] {
         let path = place.path(kind);
         let mut write = Command::new(program);

@@ -1,11 +1,11 @@
 //! Ranges out of the rows of a query.
 
-use crate::place::{DIRTY, Place};
+use crate::dirty::DIRTY;
 use crate::stored::{built_of, known, stored};
 use millstream_ranges::export::{TableOptions, to_table};
 use millstream_ranges::input::{InputOptions, query, refuse_repeated_columns, row_queue, send_query};
 use millstream_ranges::{BuildRequest, Error, Receipt, Reject};
-use millstream_testkit::each_build;
+use millstream_testkit::{Place, each_build};
 use std::path::Path;
 use tokio_postgres::Client;
 
@@ -24,7 +24,7 @@ async fn built(client: Client, store: &Path, sql: &str, keep: &[&str]) -> Result
 
 #[tokio::test]
 async fn rows_of_a_query_are_stored() {
-    let place = Place::new();
+    let place = Place::make();
     let generation = stored(place.path("geo"), &place.write("dirty.csv", DIRTY));
     each_build(async |db| {
         let again = place.path(&db.name);

@@ -1,10 +1,11 @@
 //! Entries that cannot be used become rejects, and the others are stored.
 
-use crate::place::{DIRTY, Place};
+use crate::dirty::DIRTY;
 use crate::stored::{built_from, built_of, given, known, range};
 use millstream_ranges::input::InputOptions;
 use millstream_ranges::limits::LINE_BYTES_MAX;
 use millstream_ranges::{AddressReading, BuildRequest, Error, Family, Generation, Reject, braced};
+use millstream_testkit::Place;
 
 /// What is wrong with lines of [`DIRTY`].
 const WRONG: &[(u64, &str)] = &[
@@ -17,7 +18,7 @@ const WRONG: &[(u64, &str)] = &[
 
 #[test]
 fn dirty_lines_become_rejects_and_each_address_gets_its_range() {
-    let place = Place::new();
+    let place = Place::make();
     let (store, file) = (place.path("geo"), place.write("dirty.csv", DIRTY));
     let source = file.display().to_string();
     let request = BuildRequest::new(store.clone());
@@ -64,7 +65,7 @@ fn dirty_lines_become_rejects_and_each_address_gets_its_range() {
 
 #[test]
 fn rejects_are_limited_and_a_failed_build_leaves_the_store_as_it_was() {
-    let place = Place::new();
+    let place = Place::make();
     let store = place.path("geo");
     let mut request = BuildRequest::new(store.clone());
     let built = |request: &BuildRequest, good: bool| {
@@ -86,7 +87,7 @@ fn rejects_are_limited_and_a_failed_build_leaves_the_store_as_it_was() {
 
 #[test]
 fn a_huge_value_is_a_reject_and_the_largest_is_stored() {
-    let place = Place::new();
+    let place = Place::make();
     let store = place.path("geo");
     let [large, huge] = [1_000_000, 2 * LINE_BYTES_MAX].map(|bytes| format!("\"x\":\"{}\"", "x".repeat(bytes)));
     let lines = [format!(",{large}"), format!(",{huge}"), String::new()];

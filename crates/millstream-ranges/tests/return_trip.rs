@@ -1,11 +1,12 @@
 //! What is exported builds the same store again, and a MaxMind database answers as the store that it was made of.
 
-use crate::place::{DIRTY, Place};
+use crate::dirty::DIRTY;
 use crate::stored::{built_from, exported, known, stored};
 use millstream_pg::Explained;
 use millstream_ranges::export::ExportOptions;
 use millstream_ranges::input::{InputOptions, MmdbFile};
 use millstream_ranges::{BuildRequest, ColumnType, Error, Generation, braced, diff};
+use millstream_testkit::Place;
 use std::path::Path;
 
 /// Whether all addresses get the same from a generation and from the current one of a store.
@@ -15,7 +16,7 @@ fn is_equal(generation: &Generation, store: &Path) -> bool {
 
 #[test]
 fn what_is_exported_builds_the_same_store_again() {
-    let place = Place::new();
+    let place = Place::make();
     let generation = stored(place.path("geo"), &place.write("dirty.csv", DIRTY));
     let text =
         |format: &str, options: &ExportOptions| String::from_utf8(exported(&generation, format, options)).unwrap();
@@ -41,7 +42,7 @@ fn what_is_exported_builds_the_same_store_again() {
 
 #[test]
 fn typed_values_come_out_typed() {
-    let place = Place::new();
+    let place = Place::make();
     let file = place.write("typed.csv", "network,asn,lat\n1.0.0.0/24,64512,-33.80\n1.0.1.0/24,AS7,1\n");
     let types = ["asn=uint32", "lat=double"].map(|text| ColumnType::parse_named(text).unwrap()).to_vec();
     let options = InputOptions { types, ..InputOptions::default() };
@@ -62,7 +63,7 @@ fn typed_values_come_out_typed() {
 
 #[test]
 fn csv_there_and_back_invents_no_values() {
-    let place = Place::new();
+    let place = Place::make();
     let lines = [
         r#"{"start":"1.0.0.0","end":"1.0.0.9","a":null,"b":"","c":"null"}"#,
         r#"{"start":"1.0.1.0","end":"1.0.1.9","a":"x","b":"y","c":"say \"so\""}"#,
@@ -77,7 +78,7 @@ fn csv_there_and_back_invents_no_values() {
 
 #[test]
 fn a_file_of_maxmind_answers_as_the_store_and_is_not_opened_as_one() {
-    let place = Place::new();
+    let place = Place::make();
     let file = place.write("a.csv", "network,cc\n1.0.0.0/24,AU\n2001:db8::/32,DE\n");
     let generation = stored(place.path("geo"), &file);
     let file = place.write("geo.mmdb", exported(&generation, "mmdb", &ExportOptions::default()));

@@ -2,7 +2,7 @@
 
 use crate::process::{Run, command, millstream, run, send};
 use millstream_ranges::{Generation, braced};
-use millstream_testkit::each_build;
+use millstream_testkit::{Place, each_build};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -13,36 +13,18 @@ use std::process::{Child, Stdio};
 /// Lines as files of ranges have them.
 pub const DIRTY: &str = include_str!("../../../millstream-ranges/tests/dirty.csv");
 
-/// A directory with files and stores.
-pub struct Place(tempfile::TempDir);
+/// A file with one range, whose value is a name.
+pub fn named(place: &Place, name: &str) -> String {
+    place.written(&format!("{name}.csv"), format!("first,last,name\n10.0.0.0,10.0.0.255,{name}\n"))
+}
 
-impl Place {
-    pub fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+/// A file with this many ranges of 128 addresses.
+pub fn many(place: &Place, ranges: u32) -> String {
+    let mut text = String::from("network,n\n");
+    for n in 0..ranges {
+        writeln!(text, "{}/25,{n}", std::net::Ipv4Addr::from_bits(n << 8)).unwrap();
     }
-
-    pub fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
-        fs::write(self.0.path().join(name), content).unwrap();
-        self.path(name)
-    }
-
-    /// A file with one range, whose value is a name.
-    pub fn named(&self, name: &str) -> String {
-        self.write(&format!("{name}.csv"), format!("first,last,name\n10.0.0.0,10.0.0.255,{name}\n"))
-    }
-
-    /// A file with this many ranges of 128 addresses.
-    pub fn many(&self, ranges: u32) -> String {
-        let mut text = String::from("network,n\n");
-        for n in 0..ranges {
-            writeln!(text, "{}/25,{n}", std::net::Ipv4Addr::from_bits(n << 8)).unwrap();
-        }
-        self.write("many.csv", text)
-    }
+    place.written("many.csv", text)
 }
 
 pub fn ranges(args: &[&str]) -> Run {
@@ -67,8 +49,8 @@ pub fn started(args: &[&str]) -> Child {
 
 #[test]
 fn rejects_are_printed_and_written_and_the_receipt_is_printed() {
-    let place = Place::new();
-    let (store, file, rejects) = (place.path("geo"), place.write("dirty.csv", DIRTY), place.path("rejects.ndjson"));
+    let place = Place::make();
+    let (store, file, rejects) = (place.word("geo"), place.written("dirty.csv", DIRTY), place.word("rejects.ndjson"));
     let built = build(&store, &file, &["--rejects", &rejects, "--output", "json"]).ends(1);
     let receipt = built.json();
     assert_eq!((&receipt["read"], &receipt["rejected"], &receipt["stored"]), (&json!(8), &json!(5), &json!(3)));
@@ -89,9 +71,9 @@ fn rejects_are_printed_and_written_and_the_receipt_is_printed() {
 
 #[test]
 fn of_many_rejects_a_few_are_printed_and_too_many_end_the_build() {
-    let place = Place::new();
-    let store = place.path("geo");
-    let bad = place.write("bad.csv", format!("ip,name\n1.2.3.4,a\n{}", "nonsense,b\n".repeat(13)));
+    let place = Place::make();
+    let store = place.word("geo");
+    let bad = place.written("bad.csv", format!("ip,name\n1.2.3.4,a\n{}", "nonsense,b\n".repeat(13)));
     let failed = build(&store, &bad, &["--max-rejects", "12"]).ends(2);
     assert!(failed.stderr.contains("13 entries rejected, more than --max-rejects 12"), "{failed:?}");
     let built = build(&store, &bad, &["--max-rejects", "13"]).ends(1);
@@ -101,8 +83,8 @@ fn of_many_rejects_a_few_are_printed_and_too_many_end_the_build() {
 
 #[test]
 fn rejects_go_to_no_file_that_holds_anything_else() {
-    let place = Place::new();
-    let (store, file) = (place.path("geo"), place.write("dirty.csv", DIRTY));
+    let place = Place::make();
+    let (store, file) = (place.word("geo"), place.written("dirty.csv", DIRTY));
     for (rejects, problem) in [(file.as_str(), "does not hold rejects"), ("/dev/full", "cannot write /dev/full")] {
         let refused = build(&store, &file, &["--rejects", rejects]).ends(2);
         assert!(refused.stderr.contains(problem), "{refused:?}");
@@ -112,11 +94,11 @@ fn rejects_go_to_no_file_that_holds_anything_else() {
 
 #[test]
 fn generations_are_verified_compared_and_described() {
-    let place = Place::new();
-    let store = place.path("geo");
+    let place = Place::make();
+    let store = place.word("geo");
     let at = |generation: u32| format!("{store}@{generation}");
     for lines in ["2.0.0.0,2.0.0.9,x\n::,::9,x\n", "2.0.0.0,2.0.0.4,y\n::a,::b,z\n"] {
-        let file = place.write("a.csv", format!("first,last,n\n1.0.0.0,1.0.0.9,x\n{lines}"));
+        let file = place.written("a.csv", format!("first,last,n\n1.0.0.0,1.0.0.9,x\n{lines}"));
         build(&store, &file, &[]).ends(0);
     }
     assert_eq!(ranges(&["get", &at(1), "2.0.0.0"]).ends(0).stdout, "2.0.0.0\t2.0.0.0-2.0.0.9\t{\"n\":\"x\"}\n");
@@ -141,13 +123,13 @@ fn generations_are_verified_compared_and_described() {
     let kept = stat["generations"].as_array().unwrap();
     let kept: Vec<_> = kept.iter().map(|kept| (&kept["generation"], &kept["current"])).collect();
     assert_eq!(kept, [(&json!(1), &json!(false)), (&json!(2), &json!(true))]);
-    assert_eq!(stat["bytes"], fs::metadata(place.path("geo/00000002.lmdb")).unwrap().len());
+    assert_eq!(stat["bytes"], fs::metadata(place.word("geo/00000002.lmdb")).unwrap().len());
     let text = ranges(&["stat", &at(1)]).ends(0).stdout;
     assert!(text.contains("receipt of generation 1\n") && text.contains("source: "), "{text}");
     let gone = ranges(&["get", &at(9), "1.0.0.0"]).ends(2);
     assert!(gone.stderr.contains("it has 1, 2"), "{gone:?}");
     // A file of another program has no receipt, and nor has a copy.
-    let alone = place.write("alone", fs::read(place.path("geo/00000002.lmdb")).unwrap());
+    let alone = place.written("alone", fs::read(place.word("geo/00000002.lmdb")).unwrap());
     assert!(ranges(&["verify", &alone]).ends(0).stderr.contains("another program wrote the file"));
     assert!(ranges(&["stat", &alone]).ends(0).stdout.contains("another program wrote it"));
 }
@@ -168,11 +150,11 @@ fn begun(store: &str) -> Child {
 
 #[test]
 fn a_build_that_is_killed_or_stopped_while_it_reads_changes_nothing() {
-    let place = Place::new();
-    let store = place.path("geo");
-    build(&store, &place.named("old"), &[]).ends(0);
+    let place = Place::make();
+    let store = place.word("geo");
+    build(&store, &named(&place, "old"), &[]).ends(0);
     let mut killed = begun(&store);
-    let busy = build(&store, &place.named("new"), &[]).ends(2);
+    let busy = build(&store, &named(&place, "new"), &[]).ends(2);
     assert!(busy.stderr.contains("another build writes"), "{busy:?}");
     killed.kill().unwrap();
     killed.wait().unwrap();
@@ -188,20 +170,20 @@ fn a_build_that_is_killed_or_stopped_while_it_reads_changes_nothing() {
         drop(input);
         assert_eq!(value(&store, "10.0.0.7"), "{\"name\":\"old\"}");
     }
-    let piped = File::open(place.write("in", "ip,name\n10.0.0.7,piped\n")).unwrap();
-    let args = ["ranges", "build", &store, "-", &place.named("new"), "--format", "csv", "--overlap", "first"];
+    let piped = File::open(place.written("in", "ip,name\n10.0.0.7,piped\n")).unwrap();
+    let args = ["ranges", "build", &store, "-", &named(&place, "new"), "--format", "csv", "--overlap", "first"];
     assert!(run(command(&args).stdin(piped)).ends(0).stdout.contains("cut "));
     assert_eq!(value(&store, "10.0.0.7"), "{\"name\":\"piped\"}");
     assert_eq!(value(&store, "10.0.0.8"), "{\"name\":\"new\"}");
-    assert!(!Path::new(&place.path("geo/build.new")).exists());
+    assert!(!Path::new(&place.word("geo/build.new")).exists());
 }
 
 #[test]
 fn what_is_damaged_or_no_store_ends_a_command() {
-    let place = Place::new();
-    let (store, missing) = (place.path("geo"), place.path("missing"));
-    build(&store, &place.named("old"), &[]).ends(0);
-    let file = File::options().write(true).open(place.path("geo/00000001.lmdb")).unwrap();
+    let place = Place::make();
+    let (store, missing) = (place.word("geo"), place.word("missing"));
+    build(&store, &named(&place, "old"), &[]).ends(0);
+    let file = File::options().write(true).open(place.word("geo/00000001.lmdb")).unwrap();
     file.set_len(file.metadata().unwrap().len() - 4_096).unwrap();
     let verified = ranges(&["verify", &store]).ends(1);
     assert!(verified.stdout.contains("is damaged: it has "), "{verified:?}");
@@ -226,9 +208,9 @@ fn what_is_damaged_or_no_store_ends_a_command() {
 
 #[test]
 fn an_export_says_what_it_wrote_and_refuses_options_that_mean_nothing() {
-    let place = Place::new();
-    let (store, file) = (place.path("geo"), place.path("geo.mmdb"));
-    build(&store, &place.write("dirty.csv", DIRTY), &[]).ends(1);
+    let place = Place::make();
+    let (store, file) = (place.word("geo"), place.word("geo.mmdb"));
+    build(&store, &place.written("dirty.csv", DIRTY), &[]).ends(1);
     let written = ranges(&["export", &store, "--to", "mmdb", &file]).ends(0);
     assert_eq!(written.stdout, format!("3 ranges in {file}\n"));
     let csv = ranges(&["export", &store, "--to", "csv", "--cidr"]).ends(0).stdout;
@@ -259,9 +241,9 @@ fn an_export_says_what_it_wrote_and_refuses_options_that_mean_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_is_exported_with_statements_that_ask_it() {
     each_build(async |db| {
-        let place = Place::new();
-        let (store, again, url) = (place.path("geo"), place.path("again"), db.url());
-        build(&store, &place.write("dirty.csv", DIRTY), &[]).ends(1);
+        let place = Place::make();
+        let (store, again, url) = (place.word("geo"), place.word("again"), db.url());
+        build(&store, &place.written("dirty.csv", DIRTY), &[]).ends(1);
         let client = db.client().await;
         client.batch_execute("create schema geo").await.unwrap();
         let export = ["export", &store, "--to", "table", "--into", "geo.cities", "--db", &url, "--output", "json"];

@@ -1,17 +1,18 @@
 //! Addresses that are looked up from the command line: a line for each, and other programs at both pipes.
 
 use crate::process::{command, run};
-use crate::ranges::{DIRTY, Place, build, ranges, started, value};
+use crate::ranges::{DIRTY, build, many, named, ranges, started, value};
+use millstream_testkit::Place;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 
 #[test]
 fn what_is_no_address_is_answered_on_its_line() {
-    let place = Place::new();
-    let (store, file) = (place.path("geo"), place.write("dirty.csv", DIRTY));
+    let place = Place::make();
+    let (store, file) = (place.word("geo"), place.written("dirty.csv", DIRTY));
     build(&store, &file, &[]).ends(1);
-    let asked = place.write("asked", b"1.0.0.0\r\n\n 9.9.9.9 \nnon\tsense\n1.02.3.4\nfe80::1%eth0\n\xff\n1.0.129.0");
+    let asked = place.written("asked", b"1.0.0.0\r\n\n 9.9.9.9 \nnon\tsense\n1.02.3.4\nfe80::1%eth0\n\xff\n1.0.129.0");
     let get = |more: &[&str]| {
         let args = [&["ranges", "get", &store, "-"][..], more].concat();
         run(command(&args).stdin(File::open(&asked).unwrap())).ends(1).stdout
@@ -52,9 +53,9 @@ fn what_is_no_address_is_answered_on_its_line() {
 
 #[test]
 fn another_program_can_ask_and_wait_for_each_answer() {
-    let place = Place::new();
-    let store = place.path("geo");
-    build(&store, &place.named("old"), &[]).ends(0);
+    let place = Place::make();
+    let store = place.word("geo");
+    build(&store, &named(&place, "old"), &[]).ends(0);
     let mut asking = started(&["ranges", "get", &store, "-"]);
     let mut questions = asking.stdin.take().unwrap();
     let mut answers = BufReader::new(asking.stdout.take().unwrap());
@@ -71,7 +72,7 @@ fn another_program_can_ask_and_wait_for_each_answer() {
     assert_eq!(ask("10.0.0.7"), old);
     assert_eq!(ask("10.0.1.0"), "10.0.1.0\t-\n");
     for name in ["new", "newer", "newest"] {
-        build(&store, &place.named(name), &[]).ends(0);
+        build(&store, &named(&place, name), &[]).ends(0);
     }
     assert_eq!(ask("10.0.0.7"), old, "it answers from the generation that it opened");
     assert_eq!(value(&store, "10.0.0.7"), "{\"name\":\"newest\"}");
@@ -81,9 +82,9 @@ fn another_program_can_ask_and_wait_for_each_answer() {
 
 #[test]
 fn a_reader_that_closes_the_pipe_ends_a_command_quietly() {
-    let place = Place::new();
-    let store = place.path("geo");
-    build(&store, &place.many(50_000), &[]).ends(0);
+    let place = Place::make();
+    let store = place.word("geo");
+    build(&store, &many(&place, 50_000), &[]).ends(0);
     for args in [&["ranges", "export", &store, "--to", "csv"][..], &["ranges", "get", &store, "-"]] {
         let mut writing = started(args);
         let mut input = writing.stdin.take().unwrap();

@@ -1,8 +1,8 @@
 //! Exit codes when the reader of stdout goes away: a finding is a finding, whether anybody reads it or not.
 
 use crate::process::{Run, command, doctor, run};
-use crate::ranges::{Place, build};
-use millstream_testkit::each_build;
+use crate::ranges::build;
+use millstream_testkit::{Place, each_build};
 use std::fs::File;
 use std::process::{Command, Stdio};
 
@@ -59,10 +59,10 @@ async fn a_finding_ends_with_1_even_if_nobody_reads_it() {
 
 #[test]
 fn stores_that_differ_and_addresses_that_are_none_end_with_1_even_if_nobody_reads_it() {
-    let place = Place::new();
-    let (a, b) = (place.path("a"), place.path("b"));
-    build(&a, &place.write("a.csv", "ip,n\n1.2.3.4,1\n"), &[]).ends(0);
-    build(&b, &place.write("b.csv", "ip,n\n1.2.3.4,2\n"), &[]).ends(0);
+    let place = Place::make();
+    let (a, b) = (place.word("a"), place.word("b"));
+    build(&a, &place.written("a.csv", "ip,n\n1.2.3.4,1\n"), &[]).ends(0);
+    build(&b, &place.written("b.csv", "ip,n\n1.2.3.4,2\n"), &[]).ends(0);
     for (args, code) in [
         (&["diff", &a, &b][..], 1),
         (&["diff", &a, &a], 0),
