@@ -59,6 +59,9 @@ pub const SLOW_DISK_HEAD_BYTES_MAX: usize = 64 << 10;
 /// Most answers of a slow disk that wait for their time. The kernel asks for fewer at once.
 pub const SLOW_DISK_ANSWERS_MAX: usize = 1_024;
 
+/// Longest time until answers that wait are sent when a slow disk gets another pace.
+pub const SLOW_DISK_POLL: Duration = Duration::from_millis(50);
+
 /// Most bytes of a slow disk. Of these, only those that were written take room.
 pub const SLOW_DISK_BYTES_MAX: u64 = 64 << 30;
 

@@ -3,7 +3,7 @@
 use super::message::{Asked, answer, begun, facts, opened, parsed, room, written};
 use super::pace::{Schedule, Slowness, Work};
 use crate::error::Error;
-use crate::limits::{SLOW_DISK_ANSWERS_MAX, SLOW_DISK_HEAD_BYTES_MAX, SLOW_DISK_MESSAGE_BYTES_MAX};
+use crate::limits::{SLOW_DISK_ANSWERS_MAX, SLOW_DISK_HEAD_BYTES_MAX, SLOW_DISK_MESSAGE_BYTES_MAX, SLOW_DISK_POLL};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
@@ -26,11 +26,18 @@ pub(super) const FUSE: &str = "/dev/fuse";
 /// What the list of mounts says that it is.
 const SOURCE: &str = "millstream-slow-disk";
 
-/// What several threads know of how slow the disk is at present.
-type Pace = Arc<Mutex<Slowness>>;
+/// What was said last of how slow the disk is, and how often something was said.
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
+    slowness: Slowness,
+    times: u64,
+}
 
-/// An answer, and when its time has come.
-type Due = (Instant, Vec<u8>);
+/// What several threads know of that.
+type Pace = Arc<Mutex<Told>>;
+
+/// When the time of an answer has come, how often something had been said then, and the answer.
+type Due = (Instant, u64, Vec<u8>);
 
 /// Shows the bytes of a file as those of another one, `device`, a little later. [`super::SlowDisk`] runs this in a process of
 /// its own. Lines on stdin say how slow it is. It ends when `device` is unmounted: if whoever has started it is killed, what
@@ -49,9 +56,9 @@ pub fn serve_slow_disk(file: &Path, device: &Path) -> Result<(), Error> {
     let (told, kernel) = (Arc::clone(&pace), Arc::new(kernel));
     thread::spawn(move || follow(io::stdin().lock(), &told));
     let (sender, receiver) = sync_channel(SLOW_DISK_ANSWERS_MAX);
-    let answered = Arc::clone(&kernel);
-    thread::spawn(move || send(&receiver, &answered));
-    Service { disk, bytes, kernel, pace, schedule: Schedule::new(Instant::now()) }.run(&sender);
+    let (answered, now) = (Arc::clone(&kernel), Arc::clone(&pace));
+    thread::spawn(move || send(&receiver, &answered, &now));
+    Service { disk, bytes, kernel, pace, schedule: Schedule::new(Instant::now()), times: 0 }.run(&sender);
     Ok(())
 }
 
@@ -65,28 +72,48 @@ fn attached(device: &Path) -> io::Result<File> {
 }
 
 /// Takes over how slow the disk is to be, line by line. When nobody says so any more, it is not.
-fn follow(lines: impl BufRead, pace: &Mutex<Slowness>) {
-    let set = |slowness| *pace.lock().unwrap_or_else(PoisonError::into_inner) = slowness;
+fn follow(lines: impl BufRead, pace: &Mutex<Told>) {
+    let set = |slowness| {
+        let mut told = pace.lock().unwrap_or_else(PoisonError::into_inner);
+        *told = Told { slowness, times: told.times + 1 };
+    };
     lines.lines().map_while(Result::ok).filter_map(|line| Slowness::parsed(&line)).for_each(set);
     set(Slowness::default());
 }
 
-/// Sends each answer when its time has come.
-fn send(receiver: &Receiver<Due>, kernel: &File) {
-    let mut waiting: BinaryHeap<Reverse<Due>> = BinaryHeap::new();
+fn last(pace: &Mutex<Told>) -> Told {
+    *pace.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends each answer when its time has come, or when the disk gets another pace: what waits is of the old one. A disk that
+/// begins one thing a second would otherwise keep a server and an unmount for minutes.
+fn send(receiver: &Receiver<Due>, kernel: &File, pace: &Mutex<Told>) {
+    let (mut waiting, mut seen) = (BinaryHeap::<Reverse<Due>>::new(), 0);
     loop {
         let next = match waiting.peek() {
             None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(Reverse((due, _))) => receiver.recv_timeout(due.saturating_duration_since(Instant::now())),
+            Some(Reverse((due, ..))) => {
+                receiver.recv_timeout(due.saturating_duration_since(Instant::now()).min(SLOW_DISK_POLL))
+            }
         };
+        let times = last(pace).times;
         match next {
+            Ok((_, of, answer)) if of != times => write(kernel, &answer),
             Ok(answer) => waiting.push(Reverse(answer)),
             Err(RecvTimeoutError::Timeout) => {
-                if let Some(Reverse((_, answer))) = waiting.pop() {
-                    write(kernel, &answer);
+                while waiting.peek().is_some_and(|Reverse((due, ..))| *due <= Instant::now()) {
+                    if let Some(Reverse((.., answer))) = waiting.pop() {
+                        write(kernel, &answer);
+                    }
                 }
             }
             Err(RecvTimeoutError::Disconnected) => return,
+        }
+        if std::mem::replace(&mut seen, times) != times {
+            let (new, old): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut waiting).into_iter().partition(|Reverse((_, of, _))| *of == times);
+            old.iter().for_each(|Reverse((.., answer))| write(kernel, answer));
+            waiting = new.into();
         }
     }
 }
@@ -102,6 +129,8 @@ struct Service {
     kernel: Arc<File>,
     pace: Pace,
     schedule: Schedule,
+    /// How often something had been said of its pace when the schedule began.
+    times: u64,
 }
 
 impl Service {
@@ -147,10 +176,14 @@ impl Service {
             Asked::Unknown => Err(Errno::NOSYS.into()),
         };
         let whole = answer(request, result);
-        let slowness = *self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let Told { slowness, times } = last(&self.pace);
+        if std::mem::replace(&mut self.times, times) != times {
+            // Its queue was of the old pace.
+            self.schedule = Schedule::new(now);
+        }
         let due = work.map(|work| self.schedule.due(work, now, &slowness));
         match due.filter(|due| *due > Instant::now()) {
-            Some(due) => Some((due, whole)),
+            Some(due) => Some((due, times, whole)),
             None => {
                 write(&self.kernel, &whole);
                 None
@@ -183,33 +216,76 @@ fn is_passing(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    const SLOW: Slowness = Slowness { read_ms: 0.0, write_ms: 0.0, flush_ms: 0.0, iops: 0.001 };
+
+    fn told(slowness: Slowness) -> Mutex<Told> {
+        Mutex::new(Told { slowness, times: 0 })
+    }
 
     #[test]
     fn the_last_line_counts_and_without_anybody_to_say_so_the_disk_is_fast() {
-        let slow = Slowness { flush_ms: 8.0, ..Slowness::default() };
-        let pace = Mutex::new(slow);
+        let pace = told(Slowness { flush_ms: 8.0, ..Slowness::default() });
         follow("nonsense\n1 2 3 4\n".as_bytes(), &pace);
-        assert_eq!(*pace.lock().unwrap(), Slowness::default(), "the input has ended");
+        let Told { slowness, times } = last(&pace);
+        assert_eq!((slowness, times), (Slowness::default(), 2), "the input has ended");
     }
 
     #[test]
     fn answers_are_sent_in_the_order_of_their_times_and_those_that_wait_end_with_the_service() {
         let file = tempfile::tempfile().unwrap();
         let (sender, receiver) = sync_channel(8);
-        let now = Instant::now();
-        sender.send((now + std::time::Duration::from_millis(20), vec![2])).unwrap();
-        sender.send((now, vec![1])).unwrap();
-        let (kernel, written) = (&file, || file.metadata().unwrap().len());
+        let (now, pace) = (Instant::now(), told(SLOW));
+        sender.send((now + Duration::from_millis(20), 0, vec![2])).unwrap();
+        sender.send((now, 0, vec![1])).unwrap();
+        let (kernel, pace, written) = (&file, &pace, || file.metadata().unwrap().len());
         thread::scope(|scope| {
-            scope.spawn(move || send(&receiver, kernel));
+            scope.spawn(move || send(&receiver, kernel, pace));
             while written() < 2 {
                 thread::yield_now();
             }
-            sender.send((now + std::time::Duration::from_secs(1_000), vec![3])).unwrap();
+            sender.send((now + Duration::from_secs(1_000), 0, vec![3])).unwrap();
             drop(sender);
         });
         let mut bytes = [0; 2];
         file.read_exact_at(&mut bytes, 0).unwrap();
         assert_eq!((bytes, written()), ([1, 2], 2));
+    }
+
+    #[test]
+    fn what_waits_is_answered_when_the_disk_gets_another_pace() {
+        let file = tempfile::tempfile().unwrap();
+        let (sender, receiver) = sync_channel(8);
+        let (late, pace) = (Instant::now() + Duration::from_secs(1_000), told(SLOW));
+        sender.send((late, 0, vec![1])).unwrap();
+        let (kernel, pace, written) = (&file, &pace, || file.metadata().unwrap().len());
+        thread::scope(|scope| {
+            scope.spawn(move || send(&receiver, kernel, pace));
+            follow("0 0 0 0.001\n".as_bytes(), pace);
+            while written() < 1 {
+                thread::yield_now();
+            }
+            // One whose time was found before, and comes after.
+            sender.send((late, 1, vec![2])).unwrap();
+            while written() < 2 {
+                thread::yield_now();
+            }
+            drop(sender);
+        });
+    }
+
+    #[test]
+    fn a_disk_with_another_pace_begins_without_a_queue() {
+        let (disk, kernel) = (tempfile::tempfile().unwrap(), Arc::new(tempfile::tempfile().unwrap()));
+        let (bytes, pace) = (4_096, Arc::new(told(SLOW)));
+        disk.set_len(bytes).unwrap();
+        let schedule = Schedule::new(Instant::now());
+        let mut service = Service { disk, bytes, kernel, pace: Arc::clone(&pace), schedule, times: 0 };
+        let mut write = || service.answer(1, Asked::Write { at: 0, bytes: &[1; 512] });
+        assert!(write().is_none(), "nothing is before it");
+        assert!(write().is_some() && write().is_some());
+        follow(io::empty(), &pace);
+        assert!(write().is_none());
     }
 }
