@@ -66,8 +66,7 @@ impl<'a> Stage<'a> {
         if let Some(why) = setup.unfit(request) {
             return Err(Trouble::Unfit(why));
         }
-        // Only what is measured is slow.
-        self.servers.values().for_each(|(cluster, _)| _ = cluster.delay(None));
+        self.speed_up();
         let disk = setup.slow_disk();
         if disk.is_some() || setup.via == Some(Via::Veth) || setup.memory_mb.is_some() {
             self.host.claim(request.change_host)?;
@@ -145,8 +144,14 @@ impl<'a> Stage<'a> {
         Ok(files.path())
     }
 
+    /// Makes slow disks fast: only what is measured is slow.
+    fn speed_up(&self) {
+        self.servers.values().for_each(|(cluster, _)| _ = cluster.delay(None));
+    }
+
     /// Runs what the experiment has for its end. An error of it is reported, and ends nothing.
     pub(super) async fn clean(&mut self, say: Progress<'_>) {
+        self.speed_up();
         let cleanup = &self.source.experiment.cleanup;
         if let Some(files) = self.files.take()
             && let Err(Trouble::Error(error)) = shell_lines(cleanup, files.path()).await
