@@ -436,11 +436,13 @@ fn unequal_settings(record: &Record) -> Vec<String> {
     let experiment = &record.conditions.experiment;
     let set: Vec<_> = experiment.arms.iter().map(|arm| experiment.setup(arm).settings).collect();
     let by_arms = |name: &str| set.iter().all(|settings| settings.contains_key(name));
+    let varying = record.conditions.varying_facts();
     let mut servers = record.conditions.environments.iter();
     let Some((first, base)) = servers.next() else { return Vec::new() };
     let note = |(server, other): (&String, &Environment)| {
         let value = |value: Option<String>| value.unwrap_or_else(|| "not set".to_owned());
-        let settings = difference(base, other).into_iter().filter_map(|one| {
+        let of_all = difference(base, other).into_iter().filter(|one| !varying.contains(&one.name));
+        let settings = of_all.filter_map(|one| {
             let name = one.name.strip_prefix("settings.").filter(|name| !by_arms(name))?;
             Some(format!("{name} is {} and {}", value(one.a), value(one.b)))
         });

@@ -325,10 +325,21 @@ impl Cluster {
                 return Err(Trouble::Unfit(why));
             }
         }
+        let read = settings_read(&control).await?;
         control.client.batch_execute("select pg_catalog.pg_reload_conf()").await?;
-        control.close().await;
         if restart > 0 {
+            control.close().await;
             self.restart(progress).await?;
+        } else {
+            // The server reads them a little later, and a session that begins before has the old ones.
+            let poll = Poll::new(POLL, RELOAD_TIME_MAX);
+            while settings_read(&control).await? == read {
+                if !poll.again().await {
+                    let why = "the server does not take new settings; its log says why";
+                    return Err(Trouble::Unfit(why.to_owned()));
+                }
+            }
+            control.close().await;
         }
         self.applied.clone_from(wanted);
         self.touched.retain(|name| wanted.contains_key(name));
@@ -462,6 +473,11 @@ impl Cluster {
 
 fn settings() -> SessionSettings {
     SessionSettings::named("millstream lab")
+}
+
+/// When the server has last read its settings. A session is told after the server itself.
+async fn settings_read(session: &Connection) -> Result<String, Error> {
+    Ok(session.client.query_one("select pg_catalog.pg_conf_load_time()::text", &[]).await?.get(0))
 }
 
 async fn is_encrypting(session: &Connection) -> Result<bool, Error> {

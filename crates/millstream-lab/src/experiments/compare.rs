@@ -8,6 +8,7 @@ use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, Verdict}
 use crate::core::{self, Measures, Metric, Outcome, Run, Spread};
 use crate::error::Error;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// What two sides of records say.
 #[derive(Debug, Serialize)]
@@ -18,8 +19,8 @@ pub struct Differences {
     pub shown: Vec<Difference>,
     /// Number of comparisons, and how many false verdicts to expect of them.
     pub multiplicity: Multiplicity,
-    /// The facts of servers and machines in which the first records of the sides differ, without those that the experiment
-    /// sets itself. A fact of a server that arms name begins with its name.
+    /// The facts of servers and machines in which the first records of the sides differ: those that held in the runs. A fact of
+    /// a server that arms name begins with its name, and one in which arms differ with the arm.
     pub surroundings: Vec<core::Difference>,
     /// Why no verdict of a difference is possible, if so.
     pub no_verdicts: Option<String>,
@@ -199,16 +200,25 @@ pub fn compare(first: &[Record], second: &[Record]) -> Result<Differences, Error
 
 /// See [`Differences::surroundings`].
 fn surroundings(record_a: &Record, record_b: &Record) -> Vec<core::Difference> {
-    let (one, other) = (&record_a.conditions.environments, &record_b.conditions.environments);
-    let both = one.iter().filter_map(|(server, a)| Some((server, a, other.get(server)?)));
-    both.flat_map(|(server, a, b)| {
-        // They were read before the experiment set them, and give way to what it sets on both sides.
-        let own = &record_a.own_facts(server) & &record_b.own_facts(server);
-        let found = core::difference(a, b).into_iter().filter(move |one| !own.contains(&one.name));
+    let (one, other) = (&record_a.conditions, &record_b.conditions);
+    let is_earlier = one.arm_facts.is_empty() || other.arm_facts.is_empty();
+    let varying = &one.varying_facts() | &other.varying_facts();
+    let servers = one.environments.iter().filter_map(|(server, a)| Some((server, a, other.environments.get(server)?)));
+    let of_servers = servers.flat_map(|(server, a, b)| {
+        // Earlier versions read them before the experiment set any. They give way to what it sets on both sides.
+        let own = if is_earlier { &record_a.own_facts(server) & &record_b.own_facts(server) } else { BTreeSet::new() };
+        let is_of_all = |one: &core::Difference| !own.contains(&one.name) && !varying.contains(&one.name);
+        let found: Vec<core::Difference> = core::difference(a, b).into_iter().filter(is_of_all).collect();
         let named = move |name: String| if server.is_empty() { name } else { format!("{server}: {name}") };
-        found.map(move |one| core::Difference { name: named(one.name), ..one })
-    })
-    .collect()
+        found.into_iter().map(move |one| core::Difference { name: named(one.name), ..one })
+    });
+    let arms = one.arm_facts.keys().filter_map(|arm| Some((arm, one.facts_of(arm)?, other.facts_of(arm)?)));
+    let of_arms = arms.flat_map(|(arm, a, b)| {
+        let found = core::difference(&a, &b).into_iter().filter(|one| varying.contains(&one.name));
+        let named = found.map(|one| core::Difference { name: format!("arm {arm}: {}", one.name), ..one });
+        named.collect::<Vec<_>>()
+    });
+    of_servers.chain(of_arms).collect()
 }
 
 /// Refuses records that answer different questions, or the same one differently.
@@ -409,6 +419,33 @@ mod tests {
             one.runs[1].outcome = Outcome::Skipped("not here".to_owned());
         }
         assert_eq!(differ(&a, &b), [format!("scheduler.{other}")]);
+    }
+
+    #[test]
+    fn a_fact_in_which_arms_differ_is_compared_arm_by_arm() {
+        let record = |ssl: &str, of_a: &str| {
+            let mut one = record(false, [("a", Some(1.0)), ("b", Some(1.0))]);
+            for (arm, work_mem) in [("a", of_a), ("b", "1MB")] {
+                let facts = [("ssl", ssl), ("work_mem", work_mem)];
+                let facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+                let sections = BTreeMap::from([("settings".to_owned(), facts)]);
+                one.conditions.hold("", arm, &Environment { sections });
+            }
+            // What was set is compared, too: it held in the runs.
+            for arm in &mut one.conditions.experiment.arms {
+                arm.run.settings = BTreeMap::from([("ssl".to_owned(), ssl.to_owned())]);
+            }
+            one
+        };
+        let found = surroundings(&record("on", "4MB"), &record("off", "8MB"));
+        let said: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.a.as_deref(), one.b.as_deref())).collect();
+        let ssl = ("settings.ssl", Some("on"), Some("off"));
+        assert_eq!(said, [ssl, ("arm a: settings.work_mem", Some("4MB"), Some("8MB"))]);
+        assert!(surroundings(&record("on", "4MB"), &record("on", "4MB")).is_empty());
+        // Where an arm is like the others on one side alone, too.
+        let found = surroundings(&record("on", "1MB"), &record("on", "8MB"));
+        let said: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.a.as_deref(), one.b.as_deref())).collect();
+        assert_eq!(said, [("arm a: settings.work_mem", Some("1MB"), Some("8MB"))]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::data::Data;
 use super::disk::MeasuredDisk;
 use super::experiment::Experiment;
 use super::files::Source;
+use super::held_facts::ArmFacts;
 use crate::core::{Build, Disk, Environment};
 use crate::limits::{
     LOG_COST_PAIRS, LOG_COST_SECONDS, QUICK_RUN_SECONDS_MAX, QUICK_SECONDS, RUN_PAUSE_SECONDS, SCALE_BYTES,
@@ -85,9 +86,13 @@ pub struct Conditions {
     /// What commands print of their version, by arm.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
-    /// Everything else about each server and its machine on which numbers may depend, by the name that arms give it.
+    /// Everything else about each server and its machine on which numbers may depend, by the name that arms give it: what
+    /// held in the runs of all its arms. Earlier versions wrote what there was before the first run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environments: BTreeMap<String, Environment>,
+    /// What held besides in the runs of an arm, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arm_facts: BTreeMap<String, ArmFacts>,
     /// The disk that holds the data of the lab's own server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,

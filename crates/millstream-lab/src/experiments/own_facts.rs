@@ -1,4 +1,5 @@
-//! Facts of an environment that an experiment sets itself: what was found before its runs says nothing about them.
+//! Facts of an environment that an experiment sets itself: what an earlier version found before its runs says nothing about
+//! them.
 
 use super::arm::Setup;
 use super::place::Place;

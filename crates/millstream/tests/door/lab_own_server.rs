@@ -151,6 +151,18 @@ async fn an_experiment_that_is_stopped_or_killed_gives_back_settings_and_wal_and
         Outcome::Void(_) | Outcome::Skipped(_) => false,
     };
     assert!(record.runs.iter().all(|run| is_good(&run.outcome)), "{record:?}");
+    // The facts are those of the runs, also of arms that another command has run.
+    let settings = |arm: &str| {
+        let facts = record.conditions.facts_of(arm).unwrap();
+        ["max_connections", "work_mem"].map(|name| facts.sections["settings"].get(name).cloned().unwrap_or_default())
+    };
+    assert_eq!(
+        [settings("other"), settings("apart")],
+        [["37", "3MB"], ["38", "5MB"]].map(|two| two.map(str::to_owned))
+    );
+    assert!(!["37", "38"].contains(&settings("base")[0].as_str()), "{record:?}");
+    let common = &record.conditions.environments.first_key_value().unwrap().1.sections["settings"];
+    assert!(!common.contains_key("max_connections") && !common.contains_key("work_mem"), "{common:?}");
 
     let mut killed = place.start("killed");
     place.wait_for_both(&mut killed).await;

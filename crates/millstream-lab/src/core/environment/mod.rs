@@ -98,6 +98,51 @@ impl Environment {
         Ok(environment)
     }
 
+    /// Whether nothing is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sections.is_empty()
+    }
+
+    /// Sections and names of its facts, such as `kernel.release`.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        let all = self.sections.iter();
+        all.flat_map(|(section, facts)| facts.keys().map(move |name| format!("{section}.{name}")))
+    }
+
+    /// The facts that another one has, too.
+    pub(crate) fn common(&self, other: &Self) -> Self {
+        self.filtered(|section, name, value| other.value(section, name) == Some(value))
+    }
+
+    /// The facts that another one does not have, or with another value.
+    pub(crate) fn without(&self, other: &Self) -> Self {
+        self.filtered(|section, name, value| other.value(section, name) != Some(value))
+    }
+
+    /// Adds facts.
+    pub(crate) fn extend(&mut self, more: &Self) {
+        for (section, facts) in &more.sections {
+            let own = self.sections.entry(section.clone()).or_default();
+            own.extend(facts.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+    }
+
+    fn value(&self, section: &str, name: &str) -> Option<&String> {
+        self.sections.get(section)?.get(name)
+    }
+
+    fn filtered(&self, keeps: impl Fn(&str, &str, &String) -> bool) -> Self {
+        let mut kept = Self::default();
+        for (section, facts) in &self.sections {
+            let some = facts.iter().filter(|(name, value)| keeps(section, name, value));
+            let some: Facts = some.map(|(name, value)| (name.clone(), value.clone())).collect();
+            if !some.is_empty() {
+                kept.sections.insert(section.clone(), some);
+            }
+        }
+        kept
+    }
+
     fn add(&mut self, section: &str, mut facts: Facts) {
         facts.values_mut().for_each(|value| value.truncate(value.floor_char_boundary(FACT_BYTES_MAX)));
         if !facts.is_empty() {

@@ -16,7 +16,7 @@ impl Course<'_> {
             return;
         }
         say("measuring what the log of pgbench takes");
-        let Ok(ready) = self.stage.ready(&setup, conditions, say).await else { return };
+        let Ok(ready) = self.stage.ready(&arm.name, &setup, conditions, say).await else { return };
         let Ok(()) = ready.cluster.delay(setup.slow_disk().as_ref()) else { return };
         let Ok(db) = ready.cluster.db(setup.via, &ready.data.name) else { return };
         let mut ratios = Vec::new();
@@ -48,7 +48,7 @@ impl Course<'_> {
                 continue;
             }
             say(&format!("{}: measuring its statements", arm.name));
-            let Ok(ready) = self.stage.ready(&setup, conditions, say).await else { continue };
+            let Ok(ready) = self.stage.ready(&arm.name, &setup, conditions, say).await else { continue };
             let Ok(()) = ready.cluster.delay(setup.slow_disk().as_ref()) else { continue };
             let Ok(db) = ready.cluster.db(setup.via, &ready.data.name) else { continue };
             if let Ok(summary) = ready.program.statements((source, &setup, &db), conditions.seconds).await {

@@ -24,7 +24,7 @@ impl Course<'_> {
                 continue;
             }
             let setup = source.experiment.setup(arm);
-            let answer = match self.stage.ready(&setup, &mut self.record.conditions, say).await {
+            let answer = match self.stage.ready(&arm.name, &setup, &mut self.record.conditions, say).await {
                 Err(trouble) => Err(trouble),
                 Ok(ready) => answer(&ready, source, &setup, equal).await,
             };

@@ -172,7 +172,7 @@ impl<'a> Course<'a> {
         let length = Length { seed, ..self.length() };
         let trial = Trial { source, request: self.request, arm, setup: &setup, length };
         let measured = if source.experiment.server {
-            match self.stage.ready(&setup, &mut self.record.conditions, say).await {
+            match self.stage.ready(&arm.name, &setup, &mut self.record.conditions, say).await {
                 Err(trouble) => Err(trouble),
                 Ok(ready) => trial.on_server(&ready).await,
             }

@@ -16,7 +16,7 @@ use crate::experiments::via::Via;
 use crate::experiments::{scratch, slow_disks};
 use crate::limits::{CLIENTS_USUAL_MAX, SESSIONS_SPARE};
 use millstream_local::Progress;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -31,6 +31,8 @@ pub(super) struct Stage<'a> {
     files: Option<TempDir>,
     /// Databases that were made or found complete, with their server.
     made: Vec<(String, Data)>,
+    /// Arms whose facts were read.
+    read: BTreeSet<String>,
 }
 
 /// A server and a database, ready for a run.
@@ -42,8 +44,8 @@ pub(super) struct Ready<'s> {
 
 impl<'a> Stage<'a> {
     pub(super) fn new(source: &'a Source, request: &'a Request) -> Self {
-        let (servers, made) = (BTreeMap::new(), Vec::new());
-        Self { source, request, servers, host: Host::default(), files: None, made }
+        let (servers, made, read) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
+        Self { source, request, servers, host: Host::default(), files: None, made, read }
     }
 
     /// Removes what labs have left that were killed.
@@ -55,9 +57,11 @@ impl<'a> Stage<'a> {
         scratch::remove_old();
     }
 
-    /// The server and the database of a setup. What is found out of the server goes to the conditions.
+    /// The server and the database of an arm. What is found out of the server goes to the conditions, with what the arm has
+    /// set there.
     pub(super) async fn ready(
         &mut self,
+        arm: &str,
         setup: &Setup,
         conditions: &mut Conditions,
         say: Progress<'_>,
@@ -96,6 +100,10 @@ impl<'a> Stage<'a> {
             let measured = measured(cluster, disk)?;
             say(&format!("disk {words}: {}", measured.sentence()));
             conditions.slow_disks.insert(words.clone(), measured);
+        }
+        if self.read.insert(arm.to_owned()) {
+            let found = facts(cluster).await?;
+            conditions.hold(&key.0, arm, &found);
         }
         Ok(Ready { cluster, program, data: key.1 })
     }
@@ -182,7 +190,18 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Adds to the conditions which server this is, on which machine, and with which pgbench.
+/// The facts of a server and its machine, as they are now.
+async fn facts(cluster: &Cluster) -> Result<Environment, Trouble> {
+    let control = cluster.control().await?;
+    let found = match cluster.is_local() {
+        true => Environment::look(cluster.data(), &control.client).await?,
+        false => Environment::of_server(&control.client).await?,
+    };
+    control.close().await;
+    Ok(found)
+}
+
+/// Adds to the conditions which server this is, and with which pgbench.
 ///
 /// # Errors
 /// [`Error::Asked`] if the record was begun with another one.
@@ -199,11 +218,6 @@ async fn describe(
         let why = format!("the record was begun with {earlier}, and this is {version}; choose another --out");
         return Err(Error::Asked(why).into());
     }
-    let environment = match cluster.is_local() {
-        true => Environment::look(cluster.data(), &control.client).await?,
-        false => Environment::of_server(&control.client).await?,
-    };
-    conditions.environments.insert(name.to_owned(), environment);
     if !conditions.pgbench.contains(&program.version) {
         let both = [conditions.pgbench.as_str(), &program.version];
         let there: Vec<&str> = both.into_iter().filter(|text| !text.is_empty()).collect();
