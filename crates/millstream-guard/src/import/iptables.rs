@@ -386,7 +386,7 @@ impl HashLimit {
                     Family::V4 => limit.v4 = self.mask.unwrap_or(32),
                     Family::V6 => limit.v6 = self.mask.unwrap_or(128),
                 }
-                let counter = self.name.map(|name| format!("--hashlimit-name {name}"));
+                let counter = self.name.map(|name| format!("the hashlimit {name}"));
                 Test::Limit { limit, is_over: self.is_over, counter }
             }
             _ => unknown("a limit of hashlimit that does not count sources by the second, minute or hour".to_owned()),

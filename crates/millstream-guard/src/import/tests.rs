@@ -274,7 +274,7 @@ fn rules_of_iptables_become_lines_or_are_named() {
                  -j DROP\n{SSH}{HTTP}"
             ),
             &["[services.ssh]", "[services.http]", "limit = \"10/minute\""],
-            &["r:8 it counts together with r:9, in --hashlimit-name all;", "r:9 it counts together with r:8"],
+            &["r:8 it counts together with r:9, in the hashlimit all;", "r:9 it counts together with r:8"],
         ),
         (
             format!(

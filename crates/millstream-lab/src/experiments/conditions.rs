@@ -4,7 +4,6 @@ use super::data::Data;
 use super::disk::MeasuredDisk;
 use super::experiment::Experiment;
 use super::files::Source;
-use super::held_facts::ArmFacts;
 use crate::core::{Build, Disk, Environment};
 use crate::limits::{
     LOG_COST_PAIRS, LOG_COST_SECONDS, QUICK_RUN_SECONDS_MAX, QUICK_SECONDS, RUN_PAUSE_SECONDS, SCALE_BYTES,
@@ -116,6 +115,16 @@ pub struct Conditions {
     /// among `voids`.
     #[serde(default)]
     pub saturated: u32,
+}
+
+/// The facts that held in the runs of an arm.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArmFacts {
+    /// Its server, by the name that arms give it.
+    pub server: String,
+    /// What not all arms on this server have in common.
+    #[serde(default, skip_serializing_if = "Environment::is_empty")]
+    pub own: Environment,
 }
 
 fn steal_percent_max() -> f64 {

@@ -1,19 +1,8 @@
 //! Facts that held while arms were run: what all arms on a server have in common, and what an arm has besides.
 
-use super::conditions::Conditions;
+use super::conditions::{ArmFacts, Conditions};
 use crate::core::Environment;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-
-/// The facts of an arm.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArmFacts {
-    /// Its server, by the name that arms give it.
-    pub server: String,
-    /// What not all arms on this server have in common.
-    #[serde(default, skip_serializing_if = "Environment::is_empty")]
-    pub own: Environment,
-}
 
 impl Conditions {
     /// Keeps what was found of a server and its machine, as they are for the runs of an arm.
