@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_dial_says_what_it_takes_and_a_record_keeps_that() {
-        let text = "lanes = { value = 2, takes = { from = 1, to = 64 } }\nkeys = { value = 'a', takes = { one_of = ['a', 'b'] } }\n";
+        let text = "lanes = { value = 2, takes = { from = 1, to = 64 } }\n\
+            keys = { value = 'a', takes = { one_of = ['a', 'b'] } }\n";
         let mut dials: BTreeMap<String, Dial> = toml::from_str(text).unwrap();
         let json = serde_json::to_string(&dials).unwrap();
         assert_eq!(serde_json::from_str::<BTreeMap<String, Dial>>(&json).unwrap(), dials);

@@ -127,7 +127,8 @@ mod tests {
     #[test]
     fn values_may_be_numbers_and_lists_and_a_grid_has_no_more_threads_than_clients() {
         let text = "question = 'q?'\nseconds = '{seconds}'\n[values]\nclients = { value = '1,8', changes = 'sessions' }\n\
-            threads = { value = 1, takes = { list = true } }\nseconds = 4\nlimit = 20\nscale = 3\n[data]\nscale = '{scale}'\n\
+            threads = { value = 1, takes = { list = true } }\n\
+            seconds = 4\nlimit = 20\nscale = 3\n[data]\nscale = '{scale}'\n\
             [run]\nscripts = ['builtin:select-only']\nlatency_limit_ms = '{limit}'\nmemory_mb = '512'\n\
             [[arm]]\nname = '{c}x{j}'\nsweep = { c = '{clients}', j = '{threads}' }\nrun = { clients = '{c}', threads = '{j}' }\n";
         let parsed = |values: &[(&str, &str)]| {
