@@ -442,7 +442,7 @@ fn rules_of_nft_become_lines_or_are_named() {
             "\tset often {\n\t\ttype ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout 1m\n\t}\n",
             "\t\tip protocol tcp tcp dport 22 ct state new update @often { ip saddr limit rate over 10/minute burst 5 packets } drop\n\
              \t\tip protocol tcp tcp dport 80 ct state new update @often { ip saddr limit rate over 10/minute burst 5 packets } drop\n\
-             \t\tip saddr 0.0.0.0/0 tcp dport { 22, 80 } accept\n",
+             \t\tip saddr 0.0.0.0/0 tcp dport 22 accept\n\t\tip saddr 0.0.0.0/0 tcp dport 80 accept\n",
             &["limit = \"10/minute\""],
             &[
                 "r:13 it counts together with r:14, in the set often of inet filter;",

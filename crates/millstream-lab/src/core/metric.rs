@@ -47,6 +47,11 @@ pub const METRICS: &[Metric] = &[
     lower("p99_ms", "ms", "Latency that 99 % of the transactions do not exceed."),
     lower("p999_ms", "ms", "Latency that 99.9 % of the transactions do not exceed."),
     lower("max_ms", "ms", "Largest latency."),
+    higher(
+        "in_time_percent",
+        "%",
+        "Transactions that were neither late, skipped nor failed, of all that were scheduled.",
+    ),
     lower("miss_percent", "%", "Transactions that were late, skipped or failed, of all that were scheduled."),
     lower("failed_percent", "%", "Transactions that failed, of all that were scheduled."),
     lower("skipped_percent", "%", "Transactions that were not begun because they would have been late."),

@@ -163,6 +163,10 @@ mod tests {
                 let other = match usual.value.parse::<u64>() {
                     _ if dial == "protocol" => "extended".to_owned(),
                     _ if dial == "disk" => "flush_ms=3".to_owned(),
+                    _ if usual.takes.program => "sh".to_owned(),
+                    _ if !usual.takes.one_of.is_empty() => {
+                        usual.takes.one_of.iter().find(|word| **word != usual.value).unwrap().clone()
+                    }
                     _ if !usual.arms.is_empty() => {
                         usual.arms.keys().find(|value| **value != usual.value).unwrap().clone()
                     }

@@ -143,7 +143,9 @@ impl Log {
         put("transactions", done);
         put("seconds", seconds);
         put("tps", done / seconds);
-        put("miss_percent", 100.0 * (late + skipped + failed) / scheduled.max(1.0));
+        let missed = 100.0 * (late + skipped + failed) / scheduled.max(1.0);
+        put("in_time_percent", 100.0 - missed);
+        put("miss_percent", missed);
         put("failed_percent", 100.0 * failed / scheduled.max(1.0));
         put("skipped_percent", 100.0 * skipped / scheduled.max(1.0));
         if done > 0.0 {
@@ -287,7 +289,7 @@ mod tests {
         let mut log = Log::new(0.0);
         log.read(text.as_bytes()).unwrap();
         let measures = log.measures(Some(20.0));
-        assert_eq!(measures.values["miss_percent"], 50.0);
+        assert_eq!((measures.values["miss_percent"], measures.values["in_time_percent"]), (50.0, 50.0));
         assert_eq!(measures.values["transactions"], 2.0);
         assert_eq!(measures.values["skipped_percent"], 25.0);
         assert!(measures.notes[0].starts_with("some transactions were skipped"), "{measures:?}");
