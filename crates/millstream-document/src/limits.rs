@@ -52,6 +52,12 @@ pub const REJECT_LINE_BYTES_MAX: usize = 6 * REJECT_BYTES_MAX + (64 << 10);
 /// Documents at the start of the input that are read to infer the key.
 pub const INFERENCE_DOCUMENTS: usize = 1_000;
 
+/// Members of the first documents for which typed columns are chosen. A document with more is a map, whose names are values.
+pub const COLUMNS_INFERRED_MAX: usize = 250;
+
+/// Longest number, as jsonb spells it, that `double precision` surely holds: it goes from 1e-307 to 1e308.
+pub const DOUBLE_DIGITS_MAX: usize = 300;
+
 /// Longest version that is compared, in canonical bytes.
 pub const VERSION_BYTES_MAX: usize = 1 << 10;
 

@@ -57,6 +57,15 @@ pub fn member<'d>(text: &'d str, name: &str) -> Option<&'d str> {
     serde::de::Deserializer::deserialize_map(&mut parser, Find(name)).expect("what jsonb takes for an object is one")
 }
 
+/// The names of an object's members, in the order in which they come. One that comes twice is named twice.
+///
+/// # Panics
+/// The text is not an object of JSON.
+pub fn names(object: &str) -> Vec<String> {
+    let mut parser = serde_json::Deserializer::from_str(object);
+    serde::de::Deserializer::deserialize_map(&mut parser, Names).expect("what jsonb takes for an object is one")
+}
+
 /// Whether a value is missing or null.
 pub fn nothing(value: Option<&str>) -> bool {
     value.is_none_or(|value| value.trim_ascii() == "null")
@@ -87,6 +96,26 @@ impl<'de> serde::de::Visitor<'de> for Find<'_> {
             }
         }
         Ok(found)
+    }
+}
+
+/// Collects the names of members, without their values.
+struct Names;
+
+impl<'de> serde::de::Visitor<'de> for Names {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut names = Vec::new();
+        while let Some(name) = map.next_key()? {
+            map.next_value::<serde::de::IgnoredAny>()?;
+            names.push(name);
+        }
+        Ok(names)
     }
 }
 
@@ -136,6 +165,8 @@ mod tests {
                 let members = read(object);
                 assert_eq!(members.get("a").copied(), value);
                 assert_eq!(read(text(&write(&members))), members);
+                let known = names(object).into_iter().collect::<std::collections::BTreeSet<_>>();
+                assert!(known.iter().eq(members.keys()), "{object}");
             }
         }
     }

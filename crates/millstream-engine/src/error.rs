@@ -153,6 +153,12 @@ pub enum Error {
         /// Why.
         fault: String,
     },
+    /// A document does not fit a typed column of the table.
+    #[error("a value does not fit the type of column \"{column}\"")]
+    DoesNotFit {
+        /// The column.
+        column: String,
+    },
     /// The server took rows without error and did not store them under their keys.
     #[error("{rows} rows were discarded, or stored under another key, by a trigger on the table")]
     RowsDropped {
@@ -219,6 +225,11 @@ impl Error {
         error.constraint().filter(|_| error.sqlstate() == Some("23514"))
     }
 
+    /// The typed column that a document does not fit.
+    pub(crate) fn unfit_column(&self) -> Option<&str> {
+        if let Self::DoesNotFit { column } = self { Some(column) } else { None }
+    }
+
     /// Whether the server knows no table of a name, or may have lost one that it was looking at: its functions that print
     /// definitions then report an internal error.
     pub(crate) fn is_unknown_table(&self) -> bool {
@@ -235,7 +246,7 @@ impl Explained for Error {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Postgres(e) => e.kind(),
-            Self::RowsDropped { .. } | Self::Rejected { .. } => ErrorKind::DataRefused,
+            Self::RowsDropped { .. } | Self::DoesNotFit { .. } | Self::Rejected { .. } => ErrorKind::DataRefused,
             Self::Store(e) => e.kind(),
             Self::TableDiffers => ErrorKind::Fenced,
             Self::InUse { .. } => ErrorKind::Busy,
@@ -301,6 +312,7 @@ impl Explained for Error {
             Self::Name(_)
             | Self::Stopped(_)
             | Self::Rejected { .. }
+            | Self::DoesNotFit { .. }
             | Self::RowsDropped { .. }
             | Self::BrokenOff(_) => None,
         }

@@ -11,6 +11,8 @@ use std::time::Duration;
 pub enum Event {
     /// The key, as inferred or given, one line per column.
     Key(Vec<String>),
+    /// The typed columns, as chosen, given or found, one line per column.
+    Columns(Vec<String>),
     /// The type of the versions that are compared, and why.
     Version(String),
     /// The collection was created with this DDL.

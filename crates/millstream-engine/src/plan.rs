@@ -3,9 +3,10 @@
 use crate::limits::{MEMORY_BATCHES, SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::{Folding, Mode};
 use crate::request::{LoadRequest, SkipUnchanged};
+use millstream_document::decode::Fitting;
 use millstream_model::{KeySpec, KeyType};
 use millstream_pg::SessionSettings;
-use millstream_store::{Check, Identity, NamedVersion, Schema};
+use millstream_store::{Check, Identity, NamedVersion, Schema, TypedColumn};
 
 /// A load whose table is known.
 pub(crate) struct LoadPlan {
@@ -27,6 +28,10 @@ pub(crate) struct LoadPlan {
     pub(crate) checks_tombstones: bool,
     /// Which documents of a key are folded into one row.
     pub(crate) folding: Folding,
+    /// What tells without the server that a folded document need not be tried.
+    pub(crate) fitting: Option<Fitting>,
+    /// The table's typed columns.
+    pub(crate) columns: Vec<TypedColumn>,
 }
 
 /// What of a table decides how documents are written.
@@ -144,6 +149,8 @@ pub(crate) mod tests {
             checks: Vec::new(),
             checks_tombstones: false,
             folding: Folding::Always,
+            fitting: None,
+            columns: Vec::new(),
         }
     }
 

@@ -8,12 +8,12 @@ use crate::limits::{
     MEMORY_BYTES_MIN, MET_WORDS, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES, STANDSTILL_AFTER, STOP_WAIT,
 };
 use crate::merge::Mode;
-use millstream_document::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, TRANSFORMS_MAX};
+use millstream_document::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, COLUMNS_INFERRED_MAX, TRANSFORMS_MAX};
 use millstream_document::source::{self, Dialect};
 use millstream_document::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::{CollectionName, KeyRequest};
-use millstream_store::Schema;
+use millstream_store::{Schema, TypedColumn};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,18 @@ pub enum SkipUnchanged {
     On,
     /// Never: every document is written.
     Off,
+}
+
+/// The typed columns of its collection that a load asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum AskedColumns {
+    /// Those that the collection has; none if the load creates it.
+    #[default]
+    Any,
+    /// These, and others that the collection has.
+    Named(Vec<TypedColumn>),
+    /// Those that the collection has. If it has none, one for each member of the first documents.
+    All,
 }
 
 /// A load, as asked for on the command line or by a program.
@@ -60,6 +72,8 @@ pub struct LoadRequest {
     pub skip_unchanged: SkipUnchanged,
     /// SQL expressions that must not be false for a document; the table checks them from now on.
     pub checks: Vec<String>,
+    /// Typed columns that the table must have.
+    pub columns: AskedColumns,
     /// Whether an existing table may be used that no load has created.
     pub adopt: bool,
     /// Whether to resume an unfinished load of the same identity.
@@ -118,6 +132,7 @@ impl LoadRequest {
             layout: LAYOUTS[0],
             skip_unchanged: SkipUnchanged::default(),
             checks: Vec::new(),
+            columns: AskedColumns::default(),
             adopt: false,
             resume: true,
             lanes: None,
@@ -192,11 +207,15 @@ impl LoadRequest {
         let wish = Wish {
             mode: &self.mode,
             checks: &self.checks,
+            columns: self.columns != AskedColumns::Any,
             document_bytes_max: self.document_bytes_max,
             compares: self.skip_unchanged == SkipUnchanged::On,
         };
         if let Some(refusal) = (self.layout.refuses)(&wish) {
             return Err(refusal.into());
+        }
+        if let AskedColumns::Named(columns) = &self.columns {
+            require_distinct(columns, &self.key)?;
         }
         if let Some((path, key)) = self.mode.changed_key(&self.key) {
             return refuse(
@@ -261,6 +280,29 @@ impl LoadRequest {
     }
 }
 
+/// Requires that columns that a request names can be those of one table.
+///
+/// # Errors
+/// [`Error::Refused`] names the column.
+fn require_distinct(columns: &[TypedColumn], key: &[KeyRequest]) -> Result<(), Error> {
+    for (n, column) in columns.iter().enumerate() {
+        let name = &column.name;
+        let problem = if key.iter().any(|key| key.column == *name) {
+            format!("--column {column}: the key has a column of this name")
+        } else if columns[..n].iter().any(|other| other.name == *name) {
+            format!("two columns are named \"{name}\"")
+        } else {
+            continue;
+        };
+        return Err(Error::refused(problem, "give it another name: --column OTHER_NAME:TYPE=PATH"));
+    }
+    if columns.len() > COLUMNS_INFERRED_MAX {
+        let problem = format!("{} columns are more than {COLUMNS_INFERRED_MAX}", columns.len());
+        return Err(Error::refused(problem, "leave some out: the document has all values"));
+    }
+    Ok(())
+}
+
 fn refuse(problem: String, hint: &str) -> Result<(), Error> {
     Err(Error::refused(problem, hint))
 }
@@ -297,6 +339,20 @@ mod tests {
             let error = request.check().err();
             assert_eq!(error.is_some(), refused, "{mode}");
             assert!(error.is_none_or(|error| error.to_string().contains("would change the key")));
+        }
+    }
+
+    #[test]
+    fn column_names_are_distinct_and_not_those_of_the_key() {
+        let key = KeyRequest::parse_list("id").unwrap();
+        for (texts, fits) in
+            [(&["a:text=a", "b:text=a"][..], true), (&["id:text=a"], false), (&["a:text=a", "a:text=b"], false)]
+        {
+            let mut request = LoadRequest::new("events".parse().unwrap(), key.clone(), vec!["-".into()]);
+            request.columns = AskedColumns::Named(texts.iter().map(|text| text.parse().unwrap()).collect());
+            assert_eq!(request.check().is_ok(), fits, "{texts:?}");
+            request.layout = LAYOUTS[1];
+            assert!(request.check().is_err(), "documents that wait in segments have no columns");
         }
     }
 

@@ -33,6 +33,8 @@ pub enum Reason {
     VersionType,
     /// A value that mode `sum` must add is not a number.
     NotNumber,
+    /// A value does not fit the type of a typed column.
+    ColumnType,
     /// Longer than the document limit.
     TooLarge,
     /// A transform of the load knows nothing about it, or must not change it.
@@ -65,6 +67,7 @@ pub const REASONS: &[Reason] = &[
     Reason::VersionMissing,
     Reason::VersionType,
     Reason::NotNumber,
+    Reason::ColumnType,
     Reason::TooLarge,
     Reason::NotEnriched,
     Reason::CsvFields,
@@ -105,6 +108,7 @@ impl Reason {
             Self::VersionMissing => ("version_missing", "it has no version (mode newest)"),
             Self::VersionType => ("version_type", "its version does not fit the version's type"),
             Self::NotNumber => ("not_number", "a member that is added up is not a number (mode sum)"),
+            Self::ColumnType => ("column_type", "a value does not fit the type of its column (load --column)"),
             Self::TooLarge => ("too_large", "it is larger than 16 MiB"),
             Self::NotEnriched => ("not_enriched", "nothing is known about its address (load --enrich)"),
             Self::CsvFields => ("csv_fields", "the line has another number of fields than the header"),

@@ -44,13 +44,18 @@ pub enum KeyError {
     Open(String),
 }
 
+/// Whether a table needs the name of a column for something else.
+pub fn is_reserved_column(name: &str) -> bool {
+    name == "doc" || SYSTEM_COLUMNS.contains(&name) || name.starts_with("millstream_")
+}
+
 pub(crate) fn check_columns<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), KeyError> {
     let names: Vec<&str> = names.collect();
     if names.is_empty() || names.len() > KEY_COLUMNS_MAX {
         return Err(KeyError::Columns(names.len()));
     }
     for (n, &name) in names.iter().enumerate() {
-        if name == "doc" || SYSTEM_COLUMNS.contains(&name) || name.starts_with("millstream_") {
+        if is_reserved_column(name) {
             return Err(KeyError::Reserved(name.to_owned()));
         }
         if name.len() > IDENTIFIER_BYTES_MAX {

@@ -32,7 +32,7 @@ pub use decimal::{is_decimal, put_decimal};
 pub use fault::{Fault, REASONS, Reason};
 pub use finding::{Bar, Change, Class, Danger, Evidence, Finding, Level, Repair, Restart};
 pub use key::{KeyColumn, KeySpec};
-pub use key_error::KeyError;
+pub use key_error::{KeyError, is_reserved_column};
 pub use key_literal::{LiteralError, put_literal, put_version};
 pub use key_request::KeyRequest;
 pub use key_type::{KEY_TYPES, KeyType, KeyTypeError};

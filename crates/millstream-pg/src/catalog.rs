@@ -87,6 +87,8 @@ pub struct Column {
     pub has_default: bool,
     /// Computed from other columns: it cannot be written.
     pub generated: bool,
+    /// What computes a column that is generated and stored, as the server prints it.
+    pub expression: Option<String>,
     /// Identity column: `a` for always, `d` for by default.
     pub identity: Option<char>,
 }

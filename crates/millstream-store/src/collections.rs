@@ -9,6 +9,7 @@ use crate::load::await_openings;
 use crate::loads::lock_unfinished;
 use crate::prepared_holder::prepared_holder;
 use crate::schema::Schema;
+use crate::typed::GeneratedColumn;
 use crate::{models, orphaned_segments, segments};
 use millstream_model::{CollectionName, KeyColumn, shell_word};
 use millstream_pg::advisory::COMPACTION;
@@ -40,6 +41,8 @@ pub struct CollectionSummary {
     pub bytes: Option<u64>,
     /// CHECK constraints of its table.
     pub checks: Vec<Check>,
+    /// The generated columns of its table.
+    pub columns: Vec<GeneratedColumn>,
     /// Segments of the log layout that wait to be merged into the table.
     pub segments: u64,
     /// Bytes of their documents.
@@ -63,7 +66,13 @@ pub struct Dropped {
 
 /// Every collection, by name.
 pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSummary>, Error> {
-    Ok(json_rows(client, "a collection's record", &schema.sql(include_str!("collections.sql")), &[]).await?)
+    let sql = schema.sql(include_str!("collections.sql"));
+    let mut all: Vec<CollectionSummary> = json_rows(client, "a collection's record", &sql, &[]).await?;
+    for collection in &mut all {
+        let columns = std::mem::take(&mut collection.columns);
+        collection.columns = columns.into_iter().map(GeneratedColumn::with_path).collect();
+    }
+    Ok(all)
 }
 
 /// Deletes the records of a collection, its loads and its rejects, in one transaction. If `with_table` is set, drops

@@ -17,6 +17,7 @@ select
     e.rows as rows_estimate,
     case when t.oid is not null then coalesce(p.bytes, pg_catalog.pg_total_relation_size(t.oid))::bigint end as bytes,
     coalesce(c.checks, '[]') as checks,
+    coalesce(g.columns, '[]') as columns,
     s.segments,
     s.segment_bytes,
     pg_catalog.to_char(s.waiting_since at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as waiting_since,
@@ -62,6 +63,20 @@ left join lateral (
     from pg_catalog.pg_constraint
     where conrelid = k.table_oid and contype = 'c'
 ) c on true
+left join lateral (
+    select pg_catalog.json_agg(
+        pg_catalog.json_build_object(
+            'name', a.attname,
+            'type', pg_catalog.format_type(a.atttypid, a.atttypmod),
+            'expression', pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+        ) order by a.attnum
+    ) as columns
+    from pg_catalog.pg_attribute a
+    join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+    where a.attrelid = k.table_oid
+      and a.attgenerated = 's'
+      and not a.attisdropped
+) g on true
 left join lateral (
     select pg_catalog.count(*) as loads, pg_catalog.max(coalesce(ended_at, started_at)) as last_load_at
     from {schema}.load

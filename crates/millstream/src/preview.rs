@@ -10,6 +10,7 @@ const SHOWN_BYTES: usize = 60;
 /// Key, table, counts and the first rejects.
 pub fn text(dry: &DryRun, request: &LoadRequest) -> String {
     let mut lines: Vec<String> = dry.reasons.iter().map(|reason| format!("key: {reason}")).collect();
+    lines.extend(dry.columns.iter().map(|column| format!("column: {column}")));
     lines.extend(dry.version.iter().map(|version| format!("version: {version}")));
     match &dry.ddl {
         Some(ddl) => lines.push(format!("would create:\n{ddl};")),

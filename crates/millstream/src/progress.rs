@@ -172,6 +172,8 @@ impl Observer for Printer {
     fn event(&self, event: Event) {
         if let Event::Key(columns) = &event {
             columns.iter().for_each(|column| self.line(&format!("key: {column}")));
+        } else if let Event::Columns(columns) = &event {
+            columns.iter().for_each(|column| self.line(&format!("column: {column}")));
         } else if let Some(text) = text(event) {
             self.line(&text);
         }

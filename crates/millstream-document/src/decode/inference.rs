@@ -142,16 +142,16 @@ pub fn infer_version<'d>(
 }
 
 /// What the first documents hold at some paths.
-struct Look<'d> {
-    tallies: Vec<Tally>,
+pub(super) struct Look<'d> {
+    pub(super) tallies: Vec<Tally>,
     /// Documents that can be stored.
-    usable: Vec<&'d [u8]>,
+    pub(super) usable: Vec<&'d [u8]>,
     documents: usize,
     first_fault: Option<Fault>,
 }
 
 impl<'d> Look<'d> {
-    fn at(
+    pub(super) fn at(
         documents: impl Iterator<Item = Sampled<'d>>,
         requests: &[KeyRequest],
         kind_of: fn(&[u8], &Found) -> ValueKind,

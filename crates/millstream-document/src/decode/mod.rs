@@ -4,7 +4,9 @@
 //! exceeds a named limit (nesting, expanded numbers, size, index entry), or lacks what the load needs, such as a key
 //! that is a strict literal of its type.
 
+mod column_inference;
 mod extra;
+mod fitting;
 mod inference;
 mod jsonb_text;
 mod near;
@@ -17,6 +19,8 @@ mod text;
 mod value;
 mod wanted;
 
+pub use column_inference::{InferredColumn, infer_columns};
+pub use fitting::{ColumnCast, Fitting};
 pub use inference::{Inference, InferenceError, Sampled, infer, infer_version};
 pub use jsonb_text::JsonbText;
 pub(crate) use path::Columns;

@@ -65,11 +65,34 @@ impl ValueKind {
         }
     }
 
+    /// The same for a typed column, for which the server casts the text of a number: 1.0 is not whole.
+    pub(super) fn of_column(document: &[u8], found: &Found) -> Self {
+        let mut scratch = Vec::new();
+        match (found, value::spelled(document, found, &mut scratch)) {
+            (Found::Number(_), Some(text)) => Self::of_number(text),
+            _ => Self::of(document, found),
+        }
+    }
+
     /// The kind of a number, as jsonb spells it or as a string holds it.
     fn of_number(spelling: &[u8]) -> Self {
         match put_literal(KeyType::Bigint, spelling, &mut Vec::new()) {
             Ok(()) => Self::Whole,
             Err(_) => Self::Number,
+        }
+    }
+
+    /// The type of a typed column when every value is of this kind. PostgreSQL rounds finer times.
+    fn column_type(self) -> Option<&'static str> {
+        match self {
+            Self::Whole => Some("bigint"),
+            Self::Number => Some("numeric"),
+            Self::Time | Self::FinerTime | Self::LeapSecond => Some("timestamptz"),
+            Self::Uuid => Some("uuid"),
+            Self::String => Some("text"),
+            Self::Boolean => Some("boolean"),
+            Self::Container => Some("jsonb"),
+            Self::Null | Self::Missing => None,
         }
     }
 
@@ -125,6 +148,17 @@ impl Tally {
             ValueKind::Number => Some(VersionType(KeyType::Numeric)),
             ValueKind::FinerTime | ValueKind::LeapSecond => Some(VersionType(KeyType::Timestamptz)),
             kind => kind.key_type().map(VersionType),
+        })
+    }
+
+    /// The type of a typed column: the type that all values have, `numeric` for numbers, else text. `None` if there are
+    /// no values.
+    pub(super) fn column_type(&self) -> Option<&'static str> {
+        let types = self.seen().filter_map(|((kind, ..), _)| kind.column_type());
+        types.reduce(|one, other| match (one, other) {
+            _ if one == other => one,
+            ("bigint" | "numeric", "bigint" | "numeric") => "numeric",
+            _ => "text",
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::durability::Durability;
 use millstream_model::{CollectionName, KeyColumn, KeySpec};
 use millstream_pg::{quote_identifier, quote_name};
+use millstream_store::TypedColumn;
 
 /// Percent of a page that inserts fill. If the page is full, an update moves its row to another page and adds an index
 /// entry. Free space on the page lets the row stay, but makes the table larger for those who only insert. Measured with
@@ -13,18 +14,20 @@ use millstream_pg::{quote_identifier, quote_name};
 /// not let it grow, and is 5 to 10 % faster.
 pub const FILLFACTOR: u8 = 90;
 
-/// `create table` for a collection: key columns, `doc jsonb not null`, a primary key and the checks, nothing else. With
-/// `lz4`, which not every server has, long documents are compressed faster than by default.
+/// `create table` for a collection: key columns, `doc jsonb not null`, the typed columns, a primary key and the checks,
+/// nothing else. With `lz4`, which not every server has, long documents are compressed faster than by default.
 pub fn definition(
     name: &CollectionName,
     key: &KeySpec,
     durability: &Durability,
     lz4: bool,
+    typed: &[TypedColumn],
     checks: &[String],
 ) -> String {
     let mut lines = key_columns(key);
     let compression = if lz4 { " compression lz4" } else { "" };
     lines.push(format!("doc jsonb{compression} not null"));
+    lines.extend(typed.iter().map(TypedColumn::generated));
     let key_list: Vec<String> = key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
     lines.push(format!("primary key ({})", key_list.join(", ")));
     lines.extend(checks.iter().map(|expression| format!("check ({expression})")));
@@ -56,17 +59,19 @@ mod tests {
         let column = |name: &str, key_type| KeyColumn { name: name.into(), path: vec![name.into()], key_type };
         let key = KeySpec { columns: vec![column("De vice", KeyType::Text), column("ts", KeyType::Timestamptz)] };
         let name = CollectionName { schema: "public".into(), table: "Events".into() };
-        let ddl = definition(&name, &key, DURABILITIES[0], true, &["true".into()]);
+        let typed: TypedColumn = "Price:numeric=offer.price".parse().unwrap();
+        let ddl = definition(&name, &key, DURABILITIES[0], true, &[typed], &["true".into()]);
         for part in [
             "\"Events\"",
             "\"De vice\" text collate \"C\" not null",
-            "doc jsonb compression lz4 not null",
+            "doc jsonb compression lz4 not null,\n    \"Price\" numeric generated always as (",
+            ") stored,\n    primary key",
             "primary key (\"De vice\", \"ts\"),\n    check (true)\n)",
         ] {
             assert!(ddl.contains(part), "{ddl}");
         }
         for durability in DURABILITIES {
-            let ddl = definition(&name, &key, durability, false, &[]);
+            let ddl = definition(&name, &key, durability, false, &[], &[]);
             assert_eq!(ddl.starts_with("create unlogged table "), durability.unlogged, "{ddl}");
         }
     }

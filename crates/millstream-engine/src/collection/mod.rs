@@ -5,9 +5,11 @@ mod definition;
 mod fitness;
 mod folding;
 mod name;
+mod typed;
 
 pub(crate) use definition::key_columns;
 pub use definition::{FILLFACTOR, definition};
+use typed::Typed;
 
 use crate::error::Error;
 use crate::feed::Feed;
@@ -26,7 +28,7 @@ use millstream_pg::{Connection, quote_name};
 use millstream_store::collections::Collection;
 use millstream_store::models::TRIGGER_PREFIX;
 use millstream_store::truncation::{self, Found};
-use millstream_store::{Access, Schema, Versions, checks};
+use millstream_store::{Access, Schema, TypedColumn, Versions, checks};
 use std::time::Duration;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, GenericClient};
@@ -52,6 +54,10 @@ pub(crate) struct Prospect {
     pub(crate) warnings: Vec<String>,
     /// The checks asked for, as the server spells them.
     pub(crate) checks: Vec<String>,
+    /// The typed columns that the table has or gets.
+    pub(crate) columns: Vec<TypedColumn>,
+    /// Why each of them is what it is, one line per column.
+    pub(crate) column_reasons: Vec<String>,
     /// The type of the version that the mode compares, and why.
     pub(crate) version: Option<String>,
     /// The table, if it exists.
@@ -83,18 +89,35 @@ pub(crate) async fn foresee(
     let TypedMode { mode, version, warning } = decide_version_type(client, schema, request, oid, feed).await?;
     let Some(mut table) = found else {
         let (key, reasons, mut warnings) = infer(request, feed).await?;
-        warnings.extend(warning);
-        let columns = format!("{}, doc jsonb not null", key_columns(&key).join(", "));
+        let Typed { columns: typed, reasons: column_reasons, warnings: left_out } = typed::chosen(request, feed).await?;
+        warnings.extend(left_out.into_iter().chain(warning));
+        let mut columns = key_columns(&key);
+        columns.push("doc jsonb not null".to_owned());
+        columns.extend(typed.iter().map(TypedColumn::generated));
+        let columns = columns.join(", ");
         let checks = check::spell(client, schema, (name, None), &columns, &request.checks).await?;
-        let ddl = Some(definition(name, &key, request.durability, control.server.lz4, &checks));
-        let may_refuse = !checks.is_empty();
+        let ddl = Some(definition(name, &key, request.durability, control.server.lz4, &typed, &checks));
+        let may_refuse = !checks.is_empty() || !typed.is_empty();
         let traits = TableTraits { can_join: true, may_refuse, alters_rows: false, partitioned: false };
-        return Ok(Prospect { key, reasons, ddl, warnings, checks, version, table: None, traits, mode });
+        return Ok(Prospect {
+            key,
+            reasons,
+            ddl,
+            warnings,
+            checks,
+            columns: typed,
+            column_reasons,
+            version,
+            table: None,
+            traits,
+            mode,
+        });
     };
     forget_own_triggers(&mut table);
     let known = millstream_store::known_collection(client, schema, table.oid).await?;
     let (key, mut warnings) = fitness::check(request, &table, known.as_ref())?;
-    warnings.extend(warning);
+    let Typed { columns, reasons: column_reasons, warnings: others } = typed::required(request, &table, feed).await?;
+    warnings.extend(others.into_iter().chain(warning));
     warnings.extend(millstream_store::foreign_code(client, schema, table.oid, Access::Write).await?);
     let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
     let checks = table_checks(control, schema, request, &table, &mut warnings).await;
@@ -103,7 +126,19 @@ pub(crate) async fn foresee(
     if let Some((problem, hint)) = (request.layout.misfit)(&table, traits.can_join && !traits.may_refuse) {
         return Err(Error::Collection { collection: name.clone(), problem, hint });
     }
-    Ok(Prospect { key, reasons, ddl: None, warnings, checks, version, table: oid, traits, mode })
+    Ok(Prospect {
+        key,
+        reasons,
+        ddl: None,
+        warnings,
+        checks,
+        columns,
+        column_reasons,
+        version,
+        table: oid,
+        traits,
+        mode,
+    })
 }
 
 /// Checks that documents that wait can be merged into a collection's table. Returns whether a trigger may drop rows or
@@ -184,6 +219,10 @@ pub(crate) async fn prepare(
 ) -> Result<PreparedCollection, Error> {
     let Provided { mut prospect, made } = provided;
     observer.event(Event::Key(std::mem::take(&mut prospect.reasons)));
+    let columns = std::mem::take(&mut prospect.column_reasons);
+    if !columns.is_empty() {
+        observer.event(Event::Columns(columns));
+    }
     if let Some(version) = &prospect.version {
         observer.event(Event::Version(version.clone()));
     }
@@ -234,7 +273,9 @@ async fn settle(
     }
     observer.warn(warning);
     let planned = require_planned(&control.client, request, &prospect).await?;
-    let folding = folding::decide(&control.client, &planned, &prospect.key, &prospect.mode).await?;
+    let columns = typed::of_table(&planned);
+    let (folding, fitting) =
+        folding::decide(&control.client, &planned, &prospect.key, &prospect.mode, &columns).await?;
     let traits = traits(&planned, &prospect.mode, &prospect.checks);
     let relies = folding::relies(&prospect.mode, traits, folding);
     let shared_locks = fitness::shared_locks(&planned);
@@ -254,6 +295,8 @@ async fn settle(
         checks,
         checks_tombstones,
         folding,
+        fitting,
+        columns,
     };
     let watched = Watched::new(mark, times_emptied, relies);
     Ok(PreparedCollection { plan, watched, turns: Turns::new(&shared_locks, found_late) })

@@ -42,6 +42,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) mode: &'a Mode,
     /// Checks that the table shall make.
     pub(crate) checks: &'a [String],
+    /// Whether typed columns are asked for.
+    pub(crate) columns: bool,
     /// Longest document.
     pub(crate) document_bytes_max: usize,
     /// Whether every document is compared with the stored one.

@@ -16,6 +16,7 @@ use crate::limits::{
     REPLAY_REFUSED_SHARE, REPLAY_TURNS_MAX,
 };
 use crate::merge::Written;
+use crate::unfit;
 use futures_util::TryStreamExt;
 use millstream_pg::{ErrorKind, Explained, fill, quote_literal};
 use std::collections::HashMap;
@@ -91,6 +92,16 @@ impl Sql {
             ("null;".to_owned(), String::new())
         };
         let leaves = if deletes { format!("millstream_effect = 0 and {leaves}") } else { leaves };
+        let set = names.replaced("r.doc").filter(|_| !plan.mode.stores_documents() && !deletes);
+        let merged = set.map_or_else(String::new, |set| fill!(include_str!("replay_merged.sql"), set, table, join_one));
+        let unfit = match plan.columns.is_empty() {
+            true => String::new(),
+            false => fill!(
+                include_str!("replay_unfit.sql"),
+                merged,
+                search = unfit::search(&plan.columns, "replay.document")
+            ),
+        };
         let noted = format!("{join} and stored.millstream_turn = staged.millstream_turn");
         let kept_out = |rows: &str, written: &str| match plan.traits.alters_rows {
             true => fill!(
@@ -119,6 +130,7 @@ impl Sql {
             write_one,
             kept_out_pages = kept_out(SPAN, "all_added + all_changed"),
             kept_out_one = kept_out(ONE, "added + changed"),
+            unfit,
             dropped = DROPPED,
             span_max = REPLAY_PAGES_MAX,
             span_one_by_one = REPLAY_PAGES_ONE_BY_ONE,
@@ -249,7 +261,7 @@ async fn write(
                 None => stored.push(group),
                 Some(_) if group.len() > keys_max => return Ok(None),
                 Some(_) if group.len() > 1 => again.push(group),
-                Some(refusal) => outcome.rejects.push(reject(&session.plan.checks, batch, &group, &refusal)),
+                Some(refusal) => outcome.rejects.push(reject(session.plan, batch, &group, &refusal)),
             }
         }
         let written = batch.written(&stored, &session.plan.mode);
@@ -316,6 +328,9 @@ fn refusal(row: &Row) -> Error {
     let sqlstate: String = row.get("code");
     if sqlstate == DROPPED {
         return Error::RowsDropped { rows: 1 };
+    }
+    if let Some(column) = row.get("unfit") {
+        return Error::DoesNotFit { column };
     }
     let (message, constraint) = (row.get("message"), row.get("breach"));
     Error::Postgres(millstream_pg::Error::Server { kind: ErrorKind::DataRefused, sqlstate, message, constraint })

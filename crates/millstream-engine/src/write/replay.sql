@@ -37,6 +37,9 @@ declare
     breaches text;
     -- The table of a constraint that was broken.
     owner text;
+    -- What would be stored of a document, and whether one of its values was cast.
+    document jsonb;
+    judged boolean;
 begin
     inserted := 0;
     updated := 0;
@@ -128,8 +131,10 @@ begin
                 message := pg_catalog.left(message, {message_max});
                 -- A domain's constraint comes without a table.
                 breach := case when owner <> '' then nullif(breach, '') end;
+                {unfit}
                 place := r.millstream_place;
                 return next;
+                unfit := null;
                 refused_here := refused_here + 1;
             end;
         end loop;

@@ -9,7 +9,8 @@ create temporary table millstream_replay (
     singly boolean
 )
 returns table (
-    place integer, code text, message text, breach text, inserted bigint, updated bigint, deleted bigint, unchanged bigint
+    place integer, code text, message text, breach text, unfit text, inserted bigint, updated bigint, deleted bigint,
+    unchanged bigint
 )
 language plpgsql
 as {body}

@@ -19,10 +19,12 @@ select a.attname::pg_catalog.text as name,
        a.attnotnull as not_null,
        (a.atthasdef and a.attgenerated = '') or a.attidentity <> '' as has_default,
        a.attgenerated <> '' as generated,
+       case when a.attgenerated = 's' then pg_catalog.pg_get_expr(d.adbin, d.adrelid) end as expression,
        nullif(a.attidentity::pg_catalog.text, '') as identity
   from pg_catalog.pg_attribute a
   join base b on b.type_oid = a.atttypid
   join pg_catalog.pg_type t on t.oid = b.base_oid and t.typtype <> 'd'
+  left join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
   left join pg_catalog.pg_collation co on co.oid = a.attcollation
   left join pg_catalog.pg_namespace cn on cn.oid = co.collnamespace
  where a.attrelid = $1

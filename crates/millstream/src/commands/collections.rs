@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::quantity;
 use crate::table::{Align, Column};
 use crate::target::Database;
-use millstream_store::Check;
+use millstream_store::{Check, GeneratedColumn};
 use millstream_store::collections::{self, CollectionSummary};
 
 const EXAMPLES: &str = "\
@@ -15,10 +15,11 @@ Examples:
   millstream collections
   millstream collections --db postgres://me@db.example/shop --output json";
 
-/// List collections with key, rows, size, loads and checks
+/// List collections with key, typed columns, rows, size, loads and checks
 ///
 /// `rows` is an estimate from the statistics of the table. `size` includes indexes and TOAST. If `logged` is
-/// no, a crash of the server empties the table. `not valid` marks a check that rows stored before it may break.
+/// no, a crash of the server empties the table. `columns` are the generated columns: those that Millstream knows
+/// are written as `load --column` takes them. `not valid` marks a check that rows stored before it may break.
 ///
 /// `waiting` shows documents that were loaded with --layout log: their size, the number of segments, and since
 /// when they wait for `millstream compact`. If the table is gone, the next load or `millstream drop` removes
@@ -43,6 +44,7 @@ pub async fn run(args: &CollectionsArgs, output: Output) -> Result<Exit, Failure
 /// The columns that say something about one of these collections.
 fn columns(found: &[CollectionSummary]) -> Vec<Column<CollectionSummary>> {
     let checks = found.iter().any(|c| !c.checks.is_empty());
+    let typed = found.iter().any(|c| !c.columns.is_empty());
     let waits = found.iter().any(|c| c.segments > 0);
     let mut columns: Vec<Column<CollectionSummary>> = vec![
         ("name", Align::Left, |c| c.name.to_string()),
@@ -52,10 +54,15 @@ fn columns(found: &[CollectionSummary]) -> Vec<Column<CollectionSummary>> {
         ("logged", Align::Left, |c| c.unlogged.map_or("", |unlogged| if unlogged { "no" } else { "yes" }).into()),
         ("loads", Align::Right, |c| quantity::count(c.loads)),
         ("last load (utc)", Align::Left, |c| c.last_load_at.as_deref().map(quantity::minute).unwrap_or_default()),
-        ("key", if checks { Align::Left } else { Align::Wrap }, |c| joined(&c.key, |column| column.name.clone())),
+        ("key", if checks || typed { Align::Left } else { Align::Wrap }, |c| {
+            joined(&c.key, |column| column.name.clone())
+        }),
+        ("columns", if checks { Align::Left } else { Align::Wrap }, |c| joined(&c.columns, GeneratedColumn::to_string)),
         ("checks", Align::Wrap, |c| joined(&c.checks, listed)),
     ];
-    columns.retain(|(name, ..)| (waits || *name != "waiting") && (checks || *name != "checks"));
+    columns.retain(|(name, ..)| {
+        (waits || *name != "waiting") && (typed || *name != "columns") && (checks || *name != "checks")
+    });
     columns
 }
 

@@ -19,13 +19,14 @@ use clap::builder::TypedValueParser;
 use millstream_document::source::{self, SourceError};
 use millstream_engine::limits::{REJECT_BYTES_TOTAL_MAX, REJECTS_MAX};
 use millstream_engine::{
-    DURABILITIES, DryRun, Durability, Error, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome, SkipUnchanged, Stop,
+    AskedColumns, DURABILITIES, DryRun, Durability, Error, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome, SkipUnchanged, Stop,
     StopReason, Surroundings, Tally, Tombstone,
 };
 use millstream_host::shell_word;
 use millstream_model::{CollectionName, KeyRequest, Receipt, TransformCounts};
-use millstream_pg::ConnInfo;
+use millstream_pg::{ConnInfo, Explained};
 use millstream_publish::{RefreshRequest, estimate};
+use millstream_store::TypedColumn;
 use millstream_store::rejects::RejectFilter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +39,7 @@ Examples:
   millstream load 'pages/*.json' --root data.items --into items --key id
   zstdcat day.zst | millstream load - --into raw.day --key device,ts:timestamptz
   millstream load macs.csv --into macs --key mac --check \"mac ~ '^[0-9a-f]+$'\"
+  millstream load sales.ndjson --into sales --key id --column price:numeric=offer.price
   millstream load events.ndjson --into events --key id --dry-run
   millstream load events.ndjson --into events --key id --publish events_read
 
@@ -123,6 +125,27 @@ pub struct LoadArgs {
     #[arg(long, value_name = "SQL")]
     check: Vec<String>,
 
+    /// Typed column of the table for a value in the documents; can be given several times
+    ///
+    /// TYPE is text, bigint, integer, numeric, double precision, boolean, uuid, jsonb, timestamptz, timestamp or
+    /// date. PostgreSQL computes the column from doc, which stays whole. A document whose value does not fit
+    /// becomes a reject that names the column. If the value is missing or null, the column is null. Times and
+    /// dates are written as in RFC 3339: a timestamptz with an offset, a timestamp without.
+    ///
+    /// The table keeps its columns for later loads and for other programs. If an existing table lacks a column
+    /// that you name, the load is refused and prints the statement that adds it. `millstream collections` lists the
+    /// columns.
+    #[arg(long, value_name = "NAME:TYPE=PATH", value_parser = column, conflicts_with = "columns")]
+    column: Vec<TypedColumn>,
+
+    /// Typed columns for all members of the documents
+    ///
+    /// Millstream chooses them from the first 1,000 documents and prints its choice. Objects and arrays become
+    /// jsonb, members of several types text; a member that is always null gets no column. If the table has typed
+    /// columns already, it keeps those.
+    #[arg(long, value_name = "WHICH")]
+    columns: Option<Columns>,
+
     /// Where to write documents
     #[arg(long, value_name = "LAYOUT", default_value = LAYOUTS[0].name, value_parser = layouts())]
     layout: &'static Layout,
@@ -200,7 +223,7 @@ pub struct LoadArgs {
 
     /// Read and check the input, print the key, the table and the first rejects, and write nothing
     ///
-    /// Documents are not tried against --check, because only the server can do that.
+    /// The server casts the values of typed columns. Documents are not tried against --check.
     #[arg(long)]
     dry_run: bool,
 
@@ -210,6 +233,20 @@ pub struct LoadArgs {
 
     #[command(flatten)]
     target: TargetArgs,
+}
+
+/// Which members become typed columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Columns {
+    /// Every member of the first documents
+    All,
+}
+
+fn column(text: &str) -> Result<TypedColumn, String> {
+    text.parse::<TypedColumn>().map_err(|error| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    })
 }
 
 /// A key as typed.
@@ -533,6 +570,11 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     request.layout = args.layout;
     request.skip_unchanged = args.skip_unchanged;
     request.checks.clone_from(&args.check);
+    request.columns = match args.columns {
+        Some(Columns::All) => AskedColumns::All,
+        None if args.column.is_empty() => AskedColumns::Any,
+        None => AskedColumns::Named(args.column.clone()),
+    };
     request.adopt = args.adopt;
     request.resume = args.resume == Resume::Auto;
     request.lanes = args.lanes;

@@ -1,0 +1,4 @@
+create or replace function pg_temp.millstream_unfit(document jsonb)
+returns text
+language plpgsql
+as {body}
