@@ -36,6 +36,7 @@ mod shape;
 mod storage;
 mod swap;
 mod switch;
+mod typed;
 mod unique;
 mod volatility;
 mod waiting;

@@ -9,6 +9,7 @@ use crate::query;
 use crate::record::ChangeRecord;
 use crate::request::{PublishRequest, Published};
 use crate::storage::{GENERATIONS, Storage};
+use crate::typed::with_typed;
 use crate::waiting::with_holder;
 use crate::{lock, materialized, republish};
 use millstream_failpoint as failpoint;
@@ -55,11 +56,14 @@ async fn publish_at_once(
     schema.ensure(&mut connection.client).await?;
     let version_num = connection.server.version_num;
     let collection = collection(&connection.client, schema, &request.collection).await?;
-    if let Some(model) = models::find(&connection.client, schema, &request.model).await? {
+    let known = models::find(&connection.client, schema, &request.model).await?;
+    if let Some(model) = &known {
         model.require_own()?;
-        lock::lock_for_session(&connection.client, &model).await?;
-        republish::drop_leftovers(&connection.client, schema, &model).await?;
+        lock::lock_for_session(&connection.client, model).await?;
+        republish::drop_leftovers(&connection.client, schema, model).await?;
     }
+    let definition = with_typed(&connection.client, collection.table_oid, &request.definition, known.as_ref()).await?;
+    let request = &PublishRequest { definition, ..request.clone() };
     schema.require_trusted_writers(&connection.client).await?;
     let transaction = connection.client.transaction().await?;
     lock::lock_publishing(&transaction).await?;

@@ -330,7 +330,11 @@ mod tests {
             ("numeric", "((doc #>> ARRAY['a'::text, 'b''c'::text]))::numeric", Some("c:numeric=a.b'c")),
             ("text", "(doc ->> E'a\\\\b'::text)", Some("c:text=a\\b")),
             ("text", "(doc ->> 'a\"::text)'::text)", Some("c:text=/\"a\"\"::text)\"")),
-            ("date", "CASE WHEN ((doc ->> 'at'::text) ~ '^x$'::text) THEN d ELSE ' is no RFC 3339 date' END", Some("c:date=at")),
+            (
+                "date",
+                "CASE WHEN ((doc ->> 'at'::text) ~ '^x$'::text) THEN d ELSE ' is no RFC 3339 date' END",
+                Some("c:date=at"),
+            ),
             // Others have made these.
             ("date", "make_date(((doc ->> 'y'::text))::integer, 1, 1)", None),
             ("text", "lower((doc ->> 'a'::text))", None),

@@ -89,7 +89,8 @@ pub(crate) async fn foresee(
     let TypedMode { mode, version, warning } = decide_version_type(client, schema, request, oid, feed).await?;
     let Some(mut table) = found else {
         let (key, reasons, mut warnings) = infer(request, feed).await?;
-        let Typed { columns: typed, reasons: column_reasons, warnings: left_out } = typed::chosen(request, feed).await?;
+        let Typed { columns: typed, reasons: column_reasons, warnings: left_out } =
+            typed::chosen(request, feed).await?;
         warnings.extend(left_out.into_iter().chain(warning));
         let mut columns = key_columns(&key);
         columns.push("doc jsonb not null".to_owned());

@@ -7,8 +7,8 @@ use crate::output::Output;
 use crate::quantity;
 use crate::table::{Align, Column};
 use crate::target::Database;
-use millstream_store::{Check, GeneratedColumn};
 use millstream_store::collections::{self, CollectionSummary};
+use millstream_store::{Check, GeneratedColumn};
 
 const EXAMPLES: &str = "\
 Examples:

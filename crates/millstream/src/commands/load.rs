@@ -19,8 +19,8 @@ use clap::builder::TypedValueParser;
 use millstream_document::source::{self, SourceError};
 use millstream_engine::limits::{REJECT_BYTES_TOTAL_MAX, REJECTS_MAX};
 use millstream_engine::{
-    AskedColumns, DURABILITIES, DryRun, Durability, Error, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome, SkipUnchanged, Stop,
-    StopReason, Surroundings, Tally, Tombstone,
+    AskedColumns, DURABILITIES, DryRun, Durability, Error, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome,
+    SkipUnchanged, Stop, StopReason, Surroundings, Tally, Tombstone,
 };
 use millstream_host::shell_word;
 use millstream_model::{CollectionName, KeyRequest, Receipt, TransformCounts};
@@ -39,7 +39,7 @@ Examples:
   millstream load 'pages/*.json' --root data.items --into items --key id
   zstdcat day.zst | millstream load - --into raw.day --key device,ts:timestamptz
   millstream load macs.csv --into macs --key mac --check \"mac ~ '^[0-9a-f]+$'\"
-  millstream load sales.ndjson --into sales --key id --column price:numeric=offer.price
+  millstream load s.ndjson --into s --key id --column price:numeric=offer.price
   millstream load events.ndjson --into events --key id --dry-run
   millstream load events.ndjson --into events --key id --publish events_read
 
