@@ -3,6 +3,7 @@
 mod added;
 mod changed;
 mod checks;
+mod columns;
 mod compaction;
 mod deadlocks;
 mod durability;

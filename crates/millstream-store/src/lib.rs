@@ -60,7 +60,7 @@ pub use registry::{forget_waiting, known_collection, known_spelling, remember_co
 pub use runs::{close_locked_run, close_lost_run, is_deleting, lost_for_good, refuse_unchecked_deletes};
 pub use schema::{DISTINCT_WALK, SCHEMA_VERSION, Schema};
 pub use trust::{Access, POWERS, foreign_code, foreign_owner, has_powers, trusted_owners};
-pub use typed::{GeneratedColumn, TypedColumn, column_types, name_problem, typed_columns};
+pub use typed::{GeneratedColumn, TypedColumn, column_name_problem, typed_columns};
 pub use unlogged::any_row;
 pub use versions::{NamedVersion, Versions, forget_tombstones};
 pub use withdrawal::{discard_unread, withdraw};

@@ -48,6 +48,9 @@ enum Cast {
 /// What a text is that an expression of ours refuses, as the message of the server's error ends.
 const REFUSED_TIME: &str = " is no RFC 3339 ";
 
+/// Stands for the text in an expression of ours until the expression is on one line.
+const TEXT_PLACE: &str = "\u{1}";
+
 /// Every type, in the order of the help text.
 static KINDS: &[ColumnKind] = &[
     ColumnKind { name: "text", others: &[], printed: "text", cast: Cast::Nothing },
@@ -97,12 +100,11 @@ impl TypedColumn {
         let spelled = words.join(" ");
         let found = KINDS.iter().find(|kind| kind.name == spelled || kind.others.contains(&spelled.as_str()));
         let Some(kind) = found else {
-            let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
             let problem = format!("column {name}: a typed column of a collection cannot be {type_name}");
-            let hint = format!("choose one of {}; a read model takes any type (millstream publish)", names.join(", "));
+            let hint = format!("choose one of {}; a read model takes any type (millstream publish)", type_names());
             return Err(Error::refused(problem, hint));
         };
-        if let Some(problem) = name_problem(&name) {
+        if let Some(problem) = column_name_problem(&name) {
             let hint = "give it another name, as in other_name:TYPE=PATH";
             return Err(Error::refused(format!("a column cannot be named \"{name}\": {problem}"), hint));
         }
@@ -149,7 +151,12 @@ impl TypedColumn {
         match self.kind.cast {
             Cast::Nothing => text,
             Cast::Own => format!("{text}::{}", self.kind.printed),
-            Cast::Expression(value) => format!("({})", value(&text).trim_end()),
+            Cast::Expression(value) => {
+                // On one line, so that a statement with it can be pasted. What the path holds stays as it is.
+                let words = value(TEXT_PLACE);
+                let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
+                format!("({})", line.replace(TEXT_PLACE, &text))
+            }
         }
     }
 }
@@ -169,13 +176,13 @@ impl std::str::FromStr for TypedColumn {
     }
 }
 
-/// Names of the types that a typed column of a collection can have, with commas.
-pub fn column_types() -> String {
+/// Names of the types, with commas.
+fn type_names() -> String {
     KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
 }
 
 /// Why a typed column cannot have this name, as the end of a sentence.
-pub fn name_problem(name: &str) -> Option<&'static str> {
+pub fn column_name_problem(name: &str) -> Option<&'static str> {
     match name {
         "" => Some("it is empty"),
         _ if is_reserved_column(name) => Some("the name is taken"),
@@ -304,7 +311,7 @@ mod tests {
             let error = text.parse::<TypedColumn>().expect_err(text).to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
-        assert!(name_problem(&"é".repeat(32)).is_some() && name_problem(&"é".repeat(31)).is_none());
+        assert!(column_name_problem(&"é".repeat(32)).is_some() && column_name_problem(&"é".repeat(31)).is_none());
     }
 
     #[test]
@@ -318,6 +325,7 @@ mod tests {
         for name in times {
             let value = column(&format!("at:{name}=at")).value("new.doc");
             assert!(value.contains("(new.doc ->> 'at')") && value.contains(REFUSED_TIME), "{value}");
+            assert!(!value.contains(['\n', '\u{1}']) && value.contains("[Tt ]") == (name != "date"), "{value}");
         }
     }
 

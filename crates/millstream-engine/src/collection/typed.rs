@@ -10,7 +10,7 @@ use millstream_document::limits::COLUMNS_INFERRED_MAX;
 use millstream_model::{KeyType, path_text, shell_word};
 use millstream_pg::catalog::Table;
 use millstream_pg::{quote_identifier, quote_name};
-use millstream_store::{Column, TypedColumn, name_problem};
+use millstream_store::{Column, TypedColumn, column_name_problem};
 
 /// Typed columns, and what a person should know about them.
 #[derive(Debug, Default)]
@@ -131,7 +131,7 @@ async fn inferred(request: &LoadRequest, feed: &mut Feed) -> Result<Typed, Error
             continue;
         }
         let is_key = request.key.iter().any(|key| key.column == name);
-        let problem = if is_key { Some("the key has a column of this name") } else { name_problem(&name) };
+        let problem = if is_key { Some("the key has a column of this name") } else { column_name_problem(&name) };
         match (type_name, problem) {
             (_, Some(problem)) => typed.warnings.push(left_out(&name, problem)),
             (None, None) => typed.warnings.push(left_out(&name, &format!("it has no value yet, only {reason}"))),

@@ -7,6 +7,7 @@
 )]
 
 mod altered;
+mod columns;
 mod distinct;
 mod enrich;
 mod mending;
