@@ -155,7 +155,8 @@ impl Trial {
             client.batch_execute(&unfit::function(&columns)).await?;
             client.prepare(include_str!("rehearsal_unfit.sql")).await
         };
-        match prepared.await {
+        let prepared = prepared.await;
+        match prepared {
             Ok(statement) => Ok(Some(Self { columns, statement })),
             Err(error) if client.is_closed() => Err(error.into()),
             Err(error) => {
