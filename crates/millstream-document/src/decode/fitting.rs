@@ -35,31 +35,43 @@ impl Fitting {
         Self { scans: columns.chunks(PATHS_MAX).map(scan).collect() }
     }
 
-    /// Whether the server can cast each value of a document that a decoder has accepted. If not, it may still do so: it
+    /// Whether the server can cast each value of documents that a decoder has accepted. If not, it may still do so: it
     /// accepts more texts.
-    pub fn fits(&self, document: &[u8]) -> bool {
-        let mut scratch = Vec::new();
-        self.scans.iter().all(|(columns, casts)| {
-            let mut scan = PathScan::new(document, columns);
-            let is_object = matches!(scan.document(), Ok(true));
-            is_object && casts.iter().zip(&scan.found).all(|(cast, found)| cast.takes(document, found, &mut scratch))
-        })
+    pub fn fits<'d>(&self, documents: impl IntoIterator<Item = &'d [u8]>) -> bool {
+        let mut scratch = Scratch::default();
+        let fits = |document: &[u8]| {
+            self.scans.iter().all(|(columns, casts)| {
+                let mut scan = PathScan::new(document, columns);
+                let is_object = matches!(scan.document(), Ok(true));
+                is_object
+                    && casts.iter().zip(&scan.found).all(|(cast, found)| cast.takes(document, found, &mut scratch))
+            })
+        };
+        documents.into_iter().all(fits)
     }
 }
 
+/// Texts and bytes of values, which nobody reads again.
+#[derive(Debug, Default)]
+struct Scratch {
+    text: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
 impl ColumnCast {
-    fn takes(self, document: &[u8], found: &Found, scratch: &mut Vec<u8>) -> bool {
+    fn takes(self, document: &[u8], found: &Found, scratch: &mut Scratch) -> bool {
         match (self, found) {
             (_, Found::Missing | Found::Null(_))
             | (Self::Json, Found::Boolean(..) | Found::Number(_) | Found::Container(_))
             | (Self::Literal(KeyType::Boolean), Found::Boolean(..))
             | (Self::Literal(KeyType::Numeric), Found::Number(_)) => true,
             (Self::Double, Found::Number(_)) => {
-                value::spelled(document, found, scratch).is_some_and(|text| text.len() <= DOUBLE_DIGITS_MAX)
+                value::spelled(document, found, &mut scratch.text).is_some_and(|text| text.len() <= DOUBLE_DIGITS_MAX)
             }
             (Self::Literal(key_type), Found::Number(_) | Found::String { .. }) => {
-                let text = value::spelled(document, found, scratch);
-                text.is_some_and(|text| put_literal(key_type, text, &mut Vec::new()).is_ok())
+                let Scratch { text, bytes } = scratch;
+                bytes.clear();
+                value::spelled(document, found, text).is_some_and(|text| put_literal(key_type, text, bytes).is_ok())
             }
             _ => false,
         }
@@ -71,7 +83,10 @@ mod tests {
     use super::*;
 
     fn fits(cast: ColumnCast, value: &str) -> bool {
-        Fitting::new(&[(vec!["a".to_owned()], cast)]).fits(format!("{{\"b\":[1],\"a\":{value}}}").as_bytes())
+        let (fitting, good) = (Fitting::new(&[(vec!["a".to_owned()], cast)]), b"{}".as_slice());
+        let document = format!("{{\"b\":[1],\"a\":{value}}}");
+        assert!(fitting.fits([good]));
+        fitting.fits([good, document.as_bytes()])
     }
 
     #[test]
@@ -124,7 +139,8 @@ mod tests {
             let members: Vec<String> = (0..3 * PATHS_MAX).map(|n| format!("\"c{n}\":{n}")).collect();
             format!("{{{},\"c{}\":{last}}}", members.join(","), 3 * PATHS_MAX)
         };
-        assert!(fitting.fits(document("7").as_bytes()) && !fitting.fits(document("\"x\"").as_bytes()));
-        assert!(Fitting::new(&[]).fits(b"{}"), "nothing is asked");
+        let (good, bad) = (document("7"), document("\"x\""));
+        assert!(fitting.fits([good.as_bytes()]) && !fitting.fits([good.as_bytes(), bad.as_bytes()]));
+        assert!(Fitting::new(&[]).fits([bad.as_bytes()]), "nothing is asked");
     }
 }

@@ -57,11 +57,12 @@ pub(super) async fn judge<'a>(session: Session<'a>, batch: &Batch, groups: &[Gro
     let Session { client, plan, prepared, .. } = session;
     let (Some(copy), Some(between)) = (prepared.find(COPY), prepared.find(BETWEEN)) else { return Ok(session) };
     let (tried, turns): (Vec<Group>, Vec<i32>) = batch.folded_away(groups, plan.folding).unzip();
-    // The server casts fewer documents than it would have to, and a row between two that fit does, too.
-    let fits = |fitting: &Fitting| {
-        tried.iter().flat_map(|single| batch.members(single)).all(|(part, row)| fitting.fits(part.document(row)))
+    // A row between two documents that fit does, too.
+    let fit = |fitting: &Fitting| {
+        let members = tried.iter().flat_map(|single| batch.members(single));
+        fitting.fits(members.map(|(part, row)| part.document(row)))
     };
-    if tried.is_empty() || plan.fitting.as_ref().is_some_and(fits) {
+    if tried.is_empty() || plan.fitting.as_ref().is_some_and(fit) {
         return Ok(session);
     }
     let judged = async { Ok(client.execute(between, &[]).await?) };
