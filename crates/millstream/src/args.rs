@@ -2,6 +2,8 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, StyledStr, TypedValueParser};
 use millstream_model::{KeyError, KeyRequest};
+use millstream_pg::Explained;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Where a command works.
@@ -47,6 +49,14 @@ pub fn one_of<T: Clone + Send + Sync + 'static>(
     named(all.iter().map(|(_, name, about)| (*name, *about))).map(move |typed| {
         let (value, ..) = all.iter().find(|(_, name, _)| *name == typed).expect("it is a possible value");
         value.clone()
+    })
+}
+
+/// A value, or why the text is none and what to write.
+pub fn hinted<T: FromStr<Err: Explained>>(text: &str) -> Result<T, String> {
+    text.parse::<T>().map_err(|error| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
     })
 }
 

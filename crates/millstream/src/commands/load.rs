@@ -2,7 +2,7 @@
 
 use super::refresh::{Ended, refresh_now, show};
 use super::rejects::export;
-use crate::args::{TargetArgs, one_of};
+use crate::args::{TargetArgs, hinted, one_of};
 use crate::enrich::EnrichArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ use millstream_engine::{
 };
 use millstream_host::shell_word;
 use millstream_model::{CollectionName, KeyRequest, Receipt, TransformCounts};
-use millstream_pg::{ConnInfo, Explained};
+use millstream_pg::ConnInfo;
 use millstream_publish::{RefreshRequest, estimate};
 use millstream_store::TypedColumn;
 use millstream_store::rejects::RejectFilter;
@@ -135,7 +135,7 @@ pub struct LoadArgs {
     /// The table keeps its columns for later loads and for other programs. If an existing table lacks a column
     /// that you name, the load is refused and prints the statement that adds it. `millstream collections` lists the
     /// columns.
-    #[arg(long, value_name = "NAME:TYPE=PATH", value_parser = column, conflicts_with = "columns")]
+    #[arg(long, value_name = "NAME:TYPE=PATH", value_parser = hinted::<TypedColumn>, conflicts_with = "columns")]
     column: Vec<TypedColumn>,
 
     /// Typed columns for all members of the documents
@@ -240,13 +240,6 @@ pub struct LoadArgs {
 enum Columns {
     /// Every member of the first documents
     All,
-}
-
-fn column(text: &str) -> Result<TypedColumn, String> {
-    text.parse::<TypedColumn>().map_err(|error| match error.hint() {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    })
 }
 
 /// A key as typed.

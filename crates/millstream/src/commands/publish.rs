@@ -1,7 +1,7 @@
 //! `publish`: makes a read model of a collection, or changes its indexes, and builds it.
 
 use super::refresh::{Ended, refresh_now, show, warn};
-use crate::args::{TargetArgs, duration};
+use crate::args::{TargetArgs, duration, hinted};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interruption::interruptible;
@@ -11,7 +11,7 @@ use crate::signal::Signals;
 use crate::target::Database;
 use millstream_host::shell_word;
 use millstream_model::CollectionName;
-use millstream_pg::{ConnInfo, Explained, Failures, SessionSettings};
+use millstream_pg::{ConnInfo, Failures, SessionSettings};
 use millstream_publish::{PublishRequest, Published, become_runner, publish, take_back};
 use millstream_store::{Access, Column, Definition, Schema, collections, foreign_code, models};
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub struct PublishArgs {
 
     /// Typed column for a value in the documents, null where the value does not fit the type; can be given
     /// several times
-    #[arg(long, value_name = "NAME:TYPE=PATH", value_parser = column)]
+    #[arg(long, value_name = "NAME:TYPE=PATH", value_parser = hinted::<Column>)]
     column: Vec<Column>,
 
     /// Leave out rows for which this SQL condition is not true
@@ -123,13 +123,6 @@ pub struct PublishArgs {
 
     #[command(flatten)]
     target: TargetArgs,
-}
-
-fn column(text: &str) -> Result<Column, String> {
-    text.parse::<Column>().map_err(|error| match error.hint() {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    })
 }
 
 /// Runs the command.
