@@ -12,7 +12,8 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("millstream-change", &["model", "pg", "host"]),
     ("millstream-local", &["model", "pg", "host"]),
     ("millstream-store", &["model", "pg"]),
-    ("millstream-input", &["model"]),
+    ("millstream-records", &["model"]),
+    ("millstream-input", &["model", "records"]),
     ("millstream-document", &["model", "input"]),
     ("millstream-ranges", &["model", "pg", "host", "input"]),
     ("millstream-engine", &["model", "pg", "input", "store", "document"]),
@@ -39,7 +40,8 @@ pub(crate) const FOR_ALL: &[&str] = &["millstream-failpoint"];
 
 /// Crates that know no server and are not async, so that they are quick to build, to test and to fuzz. Their tests may
 /// ask a server.
-pub(crate) const WITHOUT_SERVER: &[&str] = &["millstream-model", "millstream-input", "millstream-document"];
+pub(crate) const WITHOUT_SERVER: &[&str] =
+    &["millstream-model", "millstream-records", "millstream-input", "millstream-document"];
 
 /// Packages of others that nobody needs without a server.
 pub(crate) const OF_SERVERS: &[&str] = &["futures-util", "tokio", "tokio-postgres"];

@@ -86,6 +86,26 @@ pub enum Error {
         /// The command that opens the outer one.
         writer: &'static str,
     },
+    /// A file that is no text, and that this build does not read.
+    #[error("{name} is a {kind} file, and this build of millstream lacks the feature '{feature}', which reads it")]
+    Unbuilt {
+        /// The input as the user named it.
+        name: String,
+        /// What it is.
+        kind: &'static str,
+        /// The feature of the build.
+        feature: &'static str,
+    },
+    /// A file that is no text, and is not read as it is.
+    #[error("{name} {problem}")]
+    Refused {
+        /// The input as the user named it.
+        name: String,
+        /// The rest of a sentence that begins with the name.
+        problem: String,
+        /// What to do instead.
+        hint: String,
+    },
     /// Text in UTF-16 whose bytes are in the other order.
     #[error("{name} is UTF-16 text in the other byte order")]
     OtherByteOrder {
@@ -127,6 +147,8 @@ impl Error {
             Self::OtherByteOrder { .. } => {
                 "use --encoding utf-16, for which a byte order mark decides, or name the other one".to_owned()
             }
+            Self::Unbuilt { feature, .. } => format!("build it with `cargo build --release --features {feature}`"),
+            Self::Refused { hint, .. } => hint.clone(),
             Self::Container { way: Way::Pipe(writer), .. } => piped(writer),
             Self::Container { way: Way::Say(way), .. } => (*way).to_owned(),
         }

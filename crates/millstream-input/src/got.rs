@@ -7,6 +7,6 @@ pub enum Got {
     Bytes(usize),
     /// There are no more.
     End,
-    /// The compressed data cannot be decompressed further, and why.
+    /// The data cannot be decompressed or converted further, and why.
     Damaged(String),
 }

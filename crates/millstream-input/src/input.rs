@@ -1,12 +1,15 @@
 //! A stream of uncompressed bytes from a file, standard input or any reader.
 
-use super::compression::{COMPRESSIONS, Compression, Decompressor, Trouble};
+use super::compression::{self, COMPRESSIONS, Compression, Decompressor};
 use super::encoding::{Encoding, Transcoder};
 use super::error::Error;
 use super::got::Got;
+use super::made::Made;
 use super::raw::{Progress, Raw};
+use super::signature::CONVERTERS;
 use super::unchanged::{Overwritten, Unchanged};
 use crate::limits::ZSTD_WINDOW_LOG_MAX;
+use millstream_records::{FileExtent, Format, Nan, Trouble};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::AsFd;
@@ -24,6 +27,17 @@ pub struct Input {
     live: bool,
     ended: Option<Got>,
     transcoder: Option<Transcoder>,
+    /// What makes text of a file that is none.
+    made: Option<Made>,
+}
+
+/// How files that are no text become text.
+struct Conversion {
+    /// The file, if the bytes come from one.
+    extent: Option<FileExtent>,
+    nan: Nan,
+    /// The formats that are converted.
+    known: &'static [&'static Format],
 }
 
 impl Input {
@@ -32,6 +46,18 @@ impl Input {
     /// # Errors
     /// It cannot be opened, or is a directory.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::open_with(path, Nan::default())
+    }
+
+    /// Like [`Input::open`], and says what becomes of numbers that JSON does not have, in a file that is no text.
+    ///
+    /// # Errors
+    /// As [`Input::open`].
+    pub fn open_with(path: &Path, nan: Nan) -> Result<Self, Error> {
+        Self::open_as(path, nan, CONVERTERS)
+    }
+
+    pub(super) fn open_as(path: &Path, nan: Nan, known: &'static [&'static Format]) -> Result<Self, Error> {
         let (name, file) = if path == Path::new("-") {
             // A copy of the descriptor: standard input may be a file, and then its size is known.
             let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
@@ -49,7 +75,11 @@ impl Input {
         let start = (&file).stream_position().unwrap_or(0);
         let total = facts.is_file().then(|| facts.len().saturating_sub(start));
         let unchanged = Unchanged::of(&file, &facts, start).map_err(failed)?;
-        Self::begin(Raw::new(Box::new(file), total, unchanged), &name)
+        let extent = match total {
+            Some(len) => Some(FileExtent { file: file.try_clone().map_err(failed)?, start, len }),
+            None => None,
+        };
+        Self::begin(Raw::new(Box::new(file), total, unchanged), &name, Conversion { extent, nan, known })
     }
 
     /// Takes any reader. `total` is its size in bytes, if known; a reader that ends earlier fails. Without `total` the
@@ -58,13 +88,25 @@ impl Input {
     /// # Errors
     /// Its first bytes cannot be read.
     pub fn from_reader(reader: Box<dyn Read + Send>, name: &str, total: Option<u64>) -> Result<Self, Error> {
-        Self::begin(Raw::new(reader, total, None), name)
+        Self::from_reader_as(reader, name, total, CONVERTERS)
     }
 
-    fn begin(mut raw: Raw, name: &str) -> Result<Self, Error> {
+    pub(super) fn from_reader_as(
+        reader: Box<dyn Read + Send>,
+        name: &str,
+        total: Option<u64>,
+        known: &'static [&'static Format],
+    ) -> Result<Self, Error> {
+        let conversion = Conversion { extent: None, nan: Nan::default(), known };
+        Self::begin(Raw::new(reader, total, None), name, conversion)
+    }
+
+    fn begin(mut raw: Raw, name: &str, conversion: Conversion) -> Result<Self, Error> {
         let failed = |raw: &Raw, source| Error::Read { name: name.into(), offset: raw.progress().bytes_read(), source };
         let known = || COMPRESSIONS.iter().map(|c| c.magic);
-        while known().any(|m| raw.buffered().len() < m.len() && m.starts_with(raw.buffered())) {
+        while known().any(|m| raw.buffered().len() < m.len() && m.starts_with(raw.buffered()))
+            || conversion.known.iter().any(|format| format.is_open(raw.buffered()))
+        {
             if !raw.fill().map_err(|e| failed(&raw, e))? {
                 break;
             }
@@ -72,7 +114,8 @@ impl Input {
         let compression = COMPRESSIONS.iter().find(|c| raw.buffered().starts_with(c.magic));
         let decompressor = compression.map(|c| (c.make)()).transpose().map_err(|e| failed(&raw, e))?;
         let live = raw.progress().bytes_total().is_none();
-        Ok(Self {
+        let format = conversion.known.iter().copied().find(|format| format.begins(raw.buffered()));
+        let mut input = Self {
             name: name.into(),
             raw,
             compression,
@@ -81,7 +124,22 @@ impl Input {
             live,
             ended: None,
             transcoder: None,
-        })
+            made: None,
+        };
+        match format.map(|format| Made::begin(format, conversion.extent, conversion.nan)) {
+            None => {}
+            Some(Ok(made)) => input.made = made,
+            Some(Err(trouble)) => {
+                input.ended = Some(input.stopped(trouble)?);
+                input.made = format.map(Made::ended);
+            }
+        }
+        Ok(input)
+    }
+
+    /// The format of the file that the bytes are made of, if it is no text.
+    pub(super) fn made(&self) -> Option<&'static Format> {
+        self.made.as_ref().map(|made| made.format)
     }
 
     /// Gives it another name for messages.
@@ -111,7 +169,7 @@ impl Input {
         self.compression
     }
 
-    /// Whether bytes should be handed on at once.
+    /// Whether bytes should be handed on at once. Text that is made of a file is not live, although its length is unknown.
     pub(super) fn is_live(&self) -> bool {
         self.live
     }
@@ -121,6 +179,9 @@ impl Input {
     /// # Errors
     /// It cannot be read, or a frame of zstd needs too much memory.
     pub fn read(&mut self, into: &mut [u8]) -> Result<Got, Error> {
+        if self.made.is_some() {
+            return self.read_made(into);
+        }
         let Some(mut transcoder) = self.transcoder.take() else { return self.read_plain(into) };
         let got = transcoder.read(into, |raw| self.read_plain(raw));
         self.transcoder = Some(transcoder);
@@ -159,20 +220,56 @@ impl Input {
             self.output_was_full = step.written == into.len();
             match step.trouble {
                 None => {}
-                Some(Trouble::Damaged(why)) => self.ended = Some(Got::Damaged(why)),
-                Some(Trouble::WindowTooLarge) => {
+                Some(compression::Trouble::Damaged(why)) => self.ended = Some(Got::Damaged(why)),
+                Some(compression::Trouble::WindowTooLarge) => {
                     return Err(Error::ZstdWindow {
                         name: self.name.clone(),
                         limit_mib: 1 << (ZSTD_WINDOW_LOG_MAX - 20),
                     });
                 }
-                Some(Trouble::Dictionary) => return Err(Error::ZstdDictionary { name: self.name.clone() }),
+                Some(compression::Trouble::Dictionary) => {
+                    return Err(Error::ZstdDictionary { name: self.name.clone() });
+                }
             }
             if step.written > 0 {
                 return Ok(Got::Bytes(step.written));
             }
             if let Some(ended) = &self.ended {
                 return Ok(ended.clone());
+            }
+        }
+    }
+
+    fn read_made(&mut self, into: &mut [u8]) -> Result<Got, Error> {
+        loop {
+            let made = self.made.as_mut().expect("only called with one");
+            let bytes = made.take(into);
+            if bytes > 0 {
+                return Ok(Got::Bytes(bytes));
+            }
+            if let Some(ended) = &self.ended {
+                return Ok(ended.clone());
+            }
+            match made.refill(&mut self.raw) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.raw.require_as_opened().map_err(|source| self.failed(source))?;
+                    self.ended = Some(Got::End);
+                }
+                Err(trouble) => self.ended = Some(self.stopped(trouble)?),
+            }
+        }
+    }
+
+    /// How text that is made of a file ends where its converter stops.
+    fn stopped(&self, trouble: Trouble) -> Result<Got, Error> {
+        match trouble {
+            Trouble::Io(source) => Err(self.failed(source)),
+            Trouble::Refused { problem, hint } => Err(Error::Refused { name: self.name.clone(), problem, hint }),
+            // A file that is written while it is read looks damaged.
+            Trouble::Damaged(why) => {
+                self.raw.require_as_opened().map_err(|source| self.failed(source))?;
+                Ok(Got::Damaged(why))
             }
         }
     }

@@ -4,7 +4,9 @@
 //! out, and knows where it stands. [`Lines`] and [`csv::Record`] find lines and records in it. A [`Sorter`] sorts
 //! what does not fit into memory. All of this blocks.
 //!
-//! Damage in compressed data is no error: all bytes before it come out, and then [`End::Damaged`]. An [`Error`] is a
+//! A file of a format of `millstream-records` is read as the NDJSON that it stands for, and so by everybody.
+//!
+//! Damage in compressed data, or in such a file, is no error: all bytes before it come out, and then [`End::Damaged`]. An [`Error`] is a
 //! problem that the user must solve.
 
 mod compression;
@@ -17,6 +19,7 @@ mod input;
 pub mod limits;
 mod line_number;
 mod lines;
+mod made;
 mod raw;
 mod signature;
 mod sorter;
@@ -30,6 +33,7 @@ pub use got::Got;
 pub use input::Input;
 pub use line_number::LineNumber;
 pub use lines::{Line, Lines};
+pub use millstream_records::{Format, NANS, Nan, is_guarded};
 pub use raw::Progress;
 pub use sorter::{SortRecord, Sorted, Sorter};
 pub use window::{End, MARK, Window};

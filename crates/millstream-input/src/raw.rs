@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Progress {
     read: AtomicU64,
     total: Option<u64>,
+    not_finite: AtomicU64,
 }
 
 impl Progress {
@@ -22,6 +23,19 @@ impl Progress {
     /// Size of the file in bytes; for standard input, from its current position on. `None` for a stream.
     pub fn bytes_total(&self) -> Option<u64> {
         self.total
+    }
+
+    /// Numbers of a file that is no text that became null, because JSON has no NaN and no infinity.
+    pub fn not_finite(&self) -> u64 {
+        self.not_finite.load(Ordering::Relaxed)
+    }
+
+    /// Notes how far a converter has come that reads the file itself.
+    pub(super) fn reached(&self, bytes_read: Option<u64>, not_finite: u64) {
+        if let Some(bytes_read) = bytes_read {
+            self.read.store(bytes_read, Ordering::Relaxed);
+        }
+        self.not_finite.store(not_finite, Ordering::Relaxed);
     }
 }
 
@@ -38,7 +52,7 @@ pub(super) struct Raw {
 
 impl Raw {
     pub(super) fn new(reader: Box<dyn Read + Send>, total: Option<u64>, unchanged: Option<Unchanged>) -> Self {
-        let progress = Arc::new(Progress { read: AtomicU64::new(0), total });
+        let progress = Arc::new(Progress { total, ..Progress::default() });
         Self { reader, unchanged, buffer: vec![0; RAW_BUFFER_BYTES], start: 0, end: 0, progress }
     }
 
@@ -86,6 +100,17 @@ impl Raw {
         into[..n].copy_from_slice(&self.buffer[self.start..self.start + n]);
         self.start += n;
         Ok(n)
+    }
+
+    /// Requires that the file is as it was when it was opened, if it is one. For those that do not read it in order.
+    pub(super) fn require_as_opened(&self) -> io::Result<()> {
+        self.unchanged.as_ref().map_or(Ok(()), Unchanged::require_as_opened)
+    }
+}
+
+impl Read for Raw {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        Raw::read(self, into)
     }
 }
 

@@ -1,6 +1,8 @@
-//! Files that are not text, recognised by their first bytes, each with a way to turn it into text.
+//! Files that are not text, recognised by their first bytes: those that are converted, and the way to text of the others.
 
+use super::compression::Compression;
 use super::error::{Error, Way};
+use millstream_records::{ARROW_FILE, ARROW_STREAM, Format, PARQUET};
 
 /// A kind of file that Millstream does not read.
 struct Signature {
@@ -28,13 +30,12 @@ const SIGNATURES: &[Signature] = &[
         way: Way::Say("save the sheet as CSV"),
     },
     Signature { kind: "tar", marks: &[(107, b"\0"), (257, b"ustar")], way: Way::Pipe("tar -xOf FILE") },
-    Signature {
-        kind: "Parquet",
-        marks: &[(0, b"PAR1")],
-        way: Way::Pipe("duckdb -c \"copy (from 'FILE') to '/dev/stdout' (format json)\""),
-    },
     Signature { kind: "Avro", marks: &[(0, b"Obj\x01")], way: Way::Pipe("avro-tools tojson FILE") },
-    Signature { kind: "Arrow", marks: &[(0, b"ARROW1\0\0")], way: Way::Say("write it as NDJSON or CSV") },
+    Signature {
+        kind: "Feather (version 1)",
+        marks: &[(0, b"FEA1")],
+        way: Way::Say("write it as Parquet or as Arrow, for instance with pyarrow"),
+    },
     Signature {
         kind: "SQLite",
         marks: &[(0, b"SQLite format 3\0")],
@@ -43,6 +44,9 @@ const SIGNATURES: &[Signature] = &[
     Signature { kind: "pg_dump", marks: &[(0, b"PGDMP")], way: Way::Say("restore it: pg_restore -d DATABASE FILE") },
     Signature { kind: "PDF", marks: &[(0, b"%PDF-")], way: Way::Say("export its data as CSV or JSON") },
 ];
+
+/// The formats that are read as the NDJSON they stand for. The first match counts.
+pub(super) const CONVERTERS: &[&Format] = &[&PARQUET, &ARROW_FILE, &ARROW_STREAM];
 
 /// Length of the shortest document, `{}`. A live input may give no more for a long time.
 const SHORTEST_BYTES: usize = 2;
@@ -54,8 +58,30 @@ const WIDE_BYTES: usize = 4;
 pub(super) fn is_open(bytes: &[u8]) -> bool {
     let mut beginnings = SIGNATURES.iter().map(|s| s.marks[0]).filter(|(at, _)| *at == 0);
     beginnings.any(|(_, magic)| bytes.len() < magic.len() && magic.starts_with(bytes))
+        || CONVERTERS.iter().any(|format| format.is_open(bytes))
         || bytes.len() < SHORTEST_BYTES
         || (bytes.len() < WIDE_BYTES && (bytes.contains(&0) || bytes.starts_with(b"\xff\xfe")))
+}
+
+/// Refuses an input that begins with these bytes if they are of a file that a converter would read, but not here: within
+/// compressed data, in a pipe, or with this build.
+///
+/// # Errors
+/// [`Error::Unbuilt`] and [`Error::Refused`] say what to do.
+pub(super) fn refuse_unconverted(name: &str, bytes: &[u8], outer: Option<&Compression>) -> Result<(), Error> {
+    let Some(format) = CONVERTERS.iter().find(|format| format.begins(bytes)) else { return Ok(()) };
+    let (name, kind) = (name.to_owned(), format.kind);
+    if format.open.is_none() {
+        return Err(Error::Unbuilt { name, kind, feature: format.feature });
+    }
+    let (place, hint) = match outer {
+        Some(outer) => {
+            (format!("in {} data", outer.name), format!("open it first: {} >FILE.{}", outer.writer, format.name))
+        }
+        None => ("in a pipe".to_owned(), "write it into a file, and name the file".to_owned()),
+    };
+    let why = if format.needs_file { ", and it is read from its end" } else { "" };
+    Err(Error::Refused { name, problem: format!("is {kind} {place}{why}"), hint })
 }
 
 /// Refuses an input that begins with these bytes if it is not text that we read. They may be `decoded` from another
@@ -151,6 +177,34 @@ mod tests {
                     Way::Say(way) => assert_eq!(error.hint("load - .."), way),
                 }
             }
+        }
+    }
+
+    #[test]
+    fn files_that_are_converted_elsewhere_say_what_they_lack_here() {
+        for format in CONVERTERS {
+            let mut content = Vec::new();
+            for (at, magic) in format.marks {
+                content.resize(*at, b'B');
+                content.extend_from_slice(magic);
+            }
+            let (within, piped) = (begin(&gzip(&content), None).unwrap_err(), begin(&content, None).err());
+            if format.open.is_none() {
+                for error in [Some(within), piped].map(Option::unwrap) {
+                    assert!(matches!(error, Error::Unbuilt { .. }), "{error}");
+                    let (says, hint) = (error.to_string(), error.hint("load - .."));
+                    assert!(
+                        says.contains(&format!("is a {} file", format.kind)) && says.contains("'columnar'"),
+                        "{says}"
+                    );
+                    assert!(hint.ends_with("--features columnar`"), "{hint}");
+                }
+                continue;
+            }
+            assert!(within.to_string().contains("in gzip data"), "{within}");
+            assert!(within.hint("load - ..").ends_with(&format!("gzip -dc FILE >FILE.{}", format.name)));
+            assert_eq!(piped.is_some(), format.needs_file, "{piped:?}");
+            assert!(piped.is_none_or(|error| error.to_string().ends_with("in a pipe, and it is read from its end")));
         }
     }
 

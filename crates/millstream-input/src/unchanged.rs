@@ -46,6 +46,18 @@ impl Unchanged {
         Ok(Some(Self { file, start, opened, hash: Box::new(Xxh3::new()), read: 0, sure: 0 }))
     }
 
+    /// Requires that nobody has written into the file since it was opened. That it was renamed or linked does not count.
+    ///
+    /// # Errors
+    /// [`Overwritten`]; the system's.
+    pub(super) fn require_as_opened(&self) -> io::Result<()> {
+        let (size, modified, _) = stamp(&self.file.metadata()?);
+        if (size, modified) == (self.opened.0, self.opened.1) {
+            return Ok(());
+        }
+        Err(io::Error::other(Overwritten { from: 0 }))
+    }
+
     /// Notes bytes that were just read.
     pub(super) fn passed(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);

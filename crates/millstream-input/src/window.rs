@@ -10,6 +10,7 @@ use super::raw::Progress;
 use super::signature;
 use crate::limits::LIVE_READ_BYTES;
 use bytes::{Buf, Bytes, BytesMut};
+use millstream_records::Format;
 use std::sync::Arc;
 
 /// UTF-8's byte order mark.
@@ -31,7 +32,7 @@ pub struct Window {
 pub enum End {
     /// With its last byte.
     Clean,
-    /// With compressed data that cannot be decompressed, and why. All bytes before it came out.
+    /// With data that cannot be decompressed or converted, and why. All bytes before it came out.
     Damaged(String),
 }
 
@@ -47,6 +48,11 @@ impl Window {
         self.input.name()
     }
 
+    /// The format of the file that the bytes were made of, if it is no text.
+    pub fn made(&self) -> Option<&'static Format> {
+        self.input.made()
+    }
+
     /// How much has been read; the handle stays valid while another thread reads.
     pub fn progress(&self) -> Arc<Progress> {
         self.input.progress()
@@ -57,6 +63,9 @@ impl Window {
     /// # Errors
     /// It cannot be read, or is no text in UTF-8 or the encoding.
     pub fn begin_text(&mut self, encoding: Option<&Encoding>) -> Result<usize, Error> {
+        if self.input.made().is_some() {
+            return Ok(0);
+        }
         if let Some(encoding) = encoding {
             self.input.transcode(encoding);
         }
@@ -75,6 +84,7 @@ impl Window {
             let (name, writer) = (self.name().to_owned(), outer.writer);
             return Err(Error::CompressedTwice { name, outer: outer.name, inner: inner.name, writer });
         }
+        signature::refuse_unconverted(self.name(), self.bytes(), outer)?;
         signature::refuse(self.name(), self.bytes(), encoding.is_some_and(Encoding::is_wide))?;
         Ok(if self.bytes().starts_with(MARK) { MARK.len() } else { 0 })
     }

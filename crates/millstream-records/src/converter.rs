@@ -1,0 +1,117 @@
+//! What a format is, and what turns a file of it into text.
+
+use crate::Nan;
+use std::fs::File;
+use std::io::{self, Read};
+
+/// A format of files that are no text.
+#[derive(Debug)]
+pub struct Format {
+    /// What people call it.
+    pub kind: &'static str,
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The name with the version of the text that a file becomes. Two programs with the same version write the same text.
+    pub version: &'static str,
+    /// Bytes and their offsets by which it is recognised. All must match.
+    pub marks: &'static [(usize, &'static [u8])],
+    /// Whether only a file can be read, and no pipe, because reading begins at its end.
+    pub needs_file: bool,
+    /// The feature of the build that opens it.
+    pub feature: &'static str,
+    /// Opens it; `None` in a build without the feature.
+    pub open: Option<Open>,
+}
+
+/// Begins to convert a file. There is none if the bytes come from a pipe.
+pub type Open = fn(file: Option<FileExtent>, nan: Nan) -> Result<Box<dyn Converter>, Trouble>;
+
+/// A file, or the rest of one that another process has begun to read.
+#[derive(Debug)]
+pub struct FileExtent {
+    /// The file.
+    pub file: File,
+    /// Where reading begins.
+    pub start: u64,
+    /// How many bytes there are from there on.
+    pub len: u64,
+}
+
+/// Writes the lines that a file stands for.
+pub trait Converter: Send {
+    /// Appends the next lines to the text, each with its line feed. `false` at the end. `from` gives the bytes of the file
+    /// in order, to those that read them in order. What was appended counts also if an error follows.
+    ///
+    /// # Errors
+    /// [`Trouble`] is final.
+    fn more(&mut self, from: &mut dyn Read, text: &mut Vec<u8>) -> Result<bool, Trouble>;
+
+    /// Bytes of the file that were read, unless they came from `from`.
+    fn bytes_read(&self) -> Option<u64>;
+
+    /// Numbers that became null because JSON does not have them.
+    fn not_finite(&self) -> u64;
+}
+
+/// Why a file cannot be converted, or not further.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The system's error.
+    Io(io::Error),
+    /// The file is damaged, and how.
+    Damaged(String),
+    /// The file may be whole, and we do not read such files.
+    Refused {
+        /// The rest of a sentence that begins with the file's name.
+        problem: String,
+        /// What to do instead.
+        hint: String,
+    },
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Format {
+    /// Whether a file that begins with these bytes is one.
+    pub fn begins(&self, bytes: &[u8]) -> bool {
+        self.marks.iter().all(|(at, magic)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic)))
+    }
+
+    /// Whether more bytes are needed to see whether a file is one.
+    pub fn is_open(&self, bytes: &[u8]) -> bool {
+        let fits = |(at, magic): &(usize, &[u8])| {
+            let there = bytes.get(*at..).unwrap_or_default();
+            let n = there.len().min(magic.len());
+            there[..n] == magic[..n]
+        };
+        let end = self.marks.iter().map(|(at, magic)| at + magic.len()).max().unwrap_or(0);
+        bytes.len() < end && self.marks.iter().all(fits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ARROW_FILE, ARROW_STREAM, PARQUET};
+
+    #[test]
+    fn marks_are_recognised_as_soon_as_they_can_be() {
+        for (format, bytes, open, begins) in [
+            (&PARQUET, &b""[..], true, false),
+            (&PARQUET, b"PAR", true, false),
+            (&PARQUET, b"PAR1", false, true),
+            (&PARQUET, b"PARE", false, false),
+            (&ARROW_FILE, b"ARROW1", true, false),
+            (&ARROW_FILE, b"ARROW1\0\0", false, true),
+            (&ARROW_STREAM, b"\xff\xff\xff\xff\x10", true, false),
+            (&ARROW_STREAM, b"\xff\xff\xff\xff\x10\0\0\0", false, true),
+            (&ARROW_STREAM, b"\xff\xff\xff\xff\x10\0\0\x01", false, false),
+            (&ARROW_STREAM, b"\xff\xfe", false, false),
+        ] {
+            assert_eq!((format.is_open(bytes), format.begins(bytes)), (open, begins), "{}", bytes.escape_ascii());
+        }
+    }
+}

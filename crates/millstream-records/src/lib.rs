@@ -1,0 +1,66 @@
+//! Files that are not text, read as the NDJSON they stand for.
+//!
+//! A [`Format`] is recognised by its first bytes, and its [`Converter`] writes one line a row. What the line says is fixed
+//! by the format's version: offsets, lines and hashes are those of this text. So a file means the same text in every run,
+//! and a change of the text is a new version. All of this blocks.
+//!
+//! The formats themselves are behind features. Without one, its format is known and cannot be opened.
+
+#[cfg(feature = "columnar")]
+mod columns;
+mod converter;
+mod guard;
+pub mod limits;
+mod nan;
+
+pub use converter::{Converter, FileExtent, Format, Open, Trouble};
+pub use guard::{guarded, is_guarded};
+pub use nan::{NANS, Nan};
+
+/// What opens Parquet and Arrow.
+const COLUMNAR: &str = "columnar";
+
+#[cfg(not(feature = "columnar"))]
+mod columns {
+    //! What stands for the formats in a build that does not read them.
+
+    use crate::Open;
+
+    pub(crate) const PARQUET: Option<Open> = None;
+    pub(crate) const ARROW_FILE: Option<Open> = None;
+    pub(crate) const ARROW_STREAM: Option<Open> = None;
+}
+
+/// Apache Parquet. Its description stands at the end of the file.
+pub const PARQUET: Format = Format {
+    kind: "Parquet",
+    name: "parquet",
+    version: "parquet/1",
+    marks: &[(0, b"PAR1")],
+    needs_file: true,
+    feature: COLUMNAR,
+    open: columns::PARQUET,
+};
+
+/// Arrow's IPC file, which Feather is, too.
+pub const ARROW_FILE: Format = Format {
+    kind: "Arrow",
+    name: "arrow",
+    version: "arrow/1",
+    marks: &[(0, b"ARROW1\0\0")],
+    needs_file: false,
+    feature: COLUMNAR,
+    open: columns::ARROW_FILE,
+};
+
+/// Arrow's IPC stream. It has no magic number: four bytes that no text has, and the length of the first message, which is
+/// below 16 MiB.
+pub const ARROW_STREAM: Format = Format {
+    kind: "Arrow stream",
+    name: "arrow",
+    version: "arrow/1",
+    marks: &[(0, b"\xff\xff\xff\xff"), (7, b"\0")],
+    needs_file: false,
+    feature: COLUMNAR,
+    open: columns::ARROW_STREAM,
+};
