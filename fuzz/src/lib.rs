@@ -1,10 +1,13 @@
 //! Fuzz targets: what must hold of every input, whoever wrote it.
 
+mod arrow;
+mod converted;
 mod csv;
 mod document;
 mod frame;
 mod grammar;
 mod json;
+mod parquet;
 mod rejects;
 mod scanner;
 
@@ -18,9 +21,11 @@ pub struct Target {
 
 /// Every target, by name.
 pub const TARGETS: &[Target] = &[
+    Target { name: "arrow", check: arrow::check },
     Target { name: "csv", check: csv::check },
     Target { name: "document", check: document::check },
     Target { name: "json", check: json::check },
+    Target { name: "parquet", check: parquet::check },
     Target { name: "rejects", check: rejects::check },
     Target { name: "scanner", check: scanner::check },
 ];

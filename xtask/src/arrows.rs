@@ -31,7 +31,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("millstream-testkit", &["model", "pg", "host", "local"]),
-    ("millstream-fuzz", &["model", "document"]),
+    ("millstream-fuzz", &["model", "input", "document"]),
     ("xtask", &[]),
 ];
 

@@ -2,3 +2,43 @@
 
 /// Longest line of the made text. A longer row is damage: no document of this length is stored.
 pub const LINE_BYTES_MAX: usize = 1 << 28;
+
+/// Bytes of text that a converter makes at once, and then the rest of the line.
+pub const TEXT_BYTES: usize = 256 << 10;
+
+/// Rows that are decoded or prepared at once.
+pub const BATCH_ROWS: usize = 1024;
+
+/// Bytes of values of fixed length that are decoded at once: a dictionary may hold one long value for all rows.
+pub const BATCH_FIXED_BYTES: usize = 64 << 20;
+
+/// Levels to which the columns of a file nest, and the structs of its headers.
+pub const NESTING_MAX: usize = 64;
+
+/// Longest footer of a Parquet file. It describes each part of each column.
+pub const FOOTER_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes that are read at first for the header of a page.
+pub const PAGE_HEADER_BYTES: usize = 4 << 10;
+
+/// Longest header of a page. It may hold the least and the greatest value.
+pub const PAGE_HEADER_BYTES_MAX: usize = 16 << 20;
+
+/// Largest page, opened. Writers make pages of about 1 MiB.
+pub const PAGE_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes of pages that may be opened for one batch of rows: one or two of each column.
+pub const BATCH_BYTES_MAX: usize = 2 << 30;
+
+/// Values that pages may hold that are opened for one batch of rows. Nulls and repeated values have next to no bytes.
+pub const BATCH_VALUES_MAX: usize = 1 << 27;
+
+/// Longest description of a batch in an Arrow stream.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// Largest batch of an Arrow file or stream, opened, and as much of its dictionaries. A batch is decoded as a whole.
+pub const ARROW_BATCH_BYTES_MAX: usize = 1 << 30;
+
+const _: () = assert!(PAGE_HEADER_BYTES <= PAGE_HEADER_BYTES_MAX);
+const _: () = assert!(PAGE_BYTES_MAX <= BATCH_BYTES_MAX && BATCH_ROWS <= BATCH_VALUES_MAX);
+const _: () = assert!(TEXT_BYTES <= LINE_BYTES_MAX);

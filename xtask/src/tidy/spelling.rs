@@ -26,6 +26,7 @@ const OTHERS: &[&str] = &[
 
 /// Programs of others, whose options stand behind them.
 const PROGRAMS: &[&str] = &[
+    "cargo",
     "firewall-cmd",
     "initdb",
     "pg_basebackup",

@@ -1,7 +1,19 @@
-//! Parquet and Arrow.
+//! Parquet and Arrow: columns, written as one object a row.
+
+mod arrow;
+mod column;
+mod integers;
+mod line;
+mod mark;
+mod parquet;
+mod rows;
+mod scalar;
+#[cfg(test)]
+mod tests;
+mod time;
 
 use crate::Open;
 
-pub(crate) const PARQUET: Option<Open> = None;
-pub(crate) const ARROW_FILE: Option<Open> = None;
-pub(crate) const ARROW_STREAM: Option<Open> = None;
+pub(crate) const PARQUET: Option<Open> = Some(parquet::open);
+pub(crate) const ARROW_FILE: Option<Open> = Some(arrow::open_file);
+pub(crate) const ARROW_STREAM: Option<Open> = Some(arrow::open_stream);

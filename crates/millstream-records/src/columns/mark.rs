@@ -1,0 +1,9 @@
+//! What a column's metadata say beside its type.
+
+/// Arrow's extension types that change how a value is written ("Canonical Extension Types").
+pub(super) const JSON: &str = "arrow.json";
+pub(super) const UUID: &str = "arrow.uuid";
+
+/// The key by which we mark a column whose text the decoder does not check. `parquet` checks only what is called UTF-8,
+/// and hands out as text also what is called JSON.
+pub(super) const UNCHECKED: &str = "millstream.unchecked";
