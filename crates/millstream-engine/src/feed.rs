@@ -12,7 +12,7 @@ use millstream_document::transform::{self, Transform};
 use millstream_failpoint as failpoint;
 use millstream_model::{Position, Prefix};
 use millstream_store::Error as StoreError;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -23,6 +23,8 @@ pub(crate) struct Feed {
     /// Names by which the load knows its sources. Files have absolute paths, so that the same command means the same
     /// load in every directory.
     pub(crate) names: Vec<String>,
+    /// Versions of the texts that are made of those that are no text.
+    pub(crate) made: BTreeSet<&'static str>,
     reading: ReadingThread,
     /// Whether every source can be read again from its beginning, in this run.
     repeatable: bool,
@@ -100,8 +102,9 @@ impl Feed {
         };
         let dialect = request.dialect.clone();
         let options = SourceOptions { chunk_bytes, document_bytes_max, dialect, ..SourceOptions::default() };
+        let mut made = BTreeSet::new();
         for path in files {
-            source::probe(path, &request.format, &options)?;
+            made.extend(source::probe(path, &request.format, &options)?);
         }
         tally.expect_input(total);
         let (repeatable, resumable) = (streams == 0, streams == 0 || request.source_name.is_some());
@@ -109,7 +112,7 @@ impl Feed {
         let reading = ReadingThread { format, options, prefix: None, transforms, tally };
         let waiting_bytes_max = request.memory_bytes.saturating_mul(UNVERIFIED_MEMORIES_MAX);
         let (running, unverified) = (None, None);
-        Ok(Self { sources, names, reading, repeatable, resumable, running, unverified, waiting_bytes_max })
+        Ok(Self { sources, names, made, reading, repeatable, resumable, running, unverified, waiting_bytes_max })
     }
 
     /// A feed without sources: the program sends the documents itself, one stream for the load.
@@ -119,8 +122,8 @@ impl Feed {
         let reading =
             ReadingThread { format, options: SourceOptions::default(), prefix: None, transforms: Vec::new(), tally };
         let (sources, repeatable, resumable, waiting_bytes_max) = (Vec::new(), true, false, 0);
-        let (running, unverified) = (None, None);
-        Self { sources, names, reading, repeatable, resumable, running, unverified, waiting_bytes_max }
+        let (made, running, unverified) = (BTreeSet::new(), None, None);
+        Self { sources, names, made, reading, repeatable, resumable, running, unverified, waiting_bytes_max }
     }
 
     /// Limits the chunks to this many bytes, unless reading has begun.
@@ -323,7 +326,7 @@ fn read_all(
     reading: &ReadingThread,
     sender: &mpsc::Sender<Result<Chunk, SourceError>>,
 ) -> Result<(), SourceError> {
-    let (mut bytes_before, mut hash_before) = (0, None);
+    let (mut bytes_before, mut hash_before, mut not_finite) = (0, None, 0);
     for (index, path) in (0u32..).zip(sources) {
         let mut options = reading.options.clone();
         options.before = hash_before;
@@ -338,6 +341,8 @@ fn read_all(
             }
         }
         bytes_before += opened.progress.bytes_read();
+        not_finite += opened.progress.not_finite();
+        reading.tally.made_null(not_finite);
     }
     Ok(())
 }

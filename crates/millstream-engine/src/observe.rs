@@ -1,6 +1,6 @@
 //! What a running load reports: events for people, counts for a progress bar.
 
-use millstream_model::Counters;
+use millstream_model::{Counters, StageCounts};
 use millstream_pg::Standstill;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -107,6 +107,8 @@ pub struct Tally {
     input_read: AtomicU64,
     /// Bytes of all sources as they are on disk; zero when unknown.
     input_total: AtomicU64,
+    /// Numbers of sources that are no text that became null, because JSON does not have them.
+    not_finite: AtomicU64,
 }
 
 impl Tally {
@@ -123,8 +125,9 @@ impl Tally {
             handed_over,
             input_read,
             input_total,
+            not_finite,
         } = self;
-        let input = [decoded, handed_over, input_read, input_total];
+        let input = [decoded, handed_over, input_read, input_total, not_finite];
         let counts = [documents, bytes, rejected, reject_bytes, refused, refused_bytes];
         for count in counts.into_iter().chain(input) {
             count.store(0, Relaxed);
@@ -137,6 +140,18 @@ impl Tally {
 
     pub(crate) fn input_read(&self, bytes: u64) {
         self.input_read.store(bytes, Relaxed);
+    }
+
+    pub(crate) fn made_null(&self, numbers: u64) {
+        self.not_finite.store(numbers, Relaxed);
+    }
+
+    /// How many numbers became null in all that this run has read, for the receipt. Every run of a load reads its files
+    /// from their beginning, so the last one counts all.
+    pub(crate) fn not_finite(&self) -> Option<StageCounts> {
+        let numbers = self.not_finite.load(Relaxed);
+        let documents = [("null".to_owned(), numbers)].into();
+        (numbers > 0).then(|| StageCounts { name: "numbers that are not finite".to_owned(), documents })
     }
 
     pub(crate) fn decoded(&self, bytes: u64, document_bytes: u64) {

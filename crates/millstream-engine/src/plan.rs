@@ -7,6 +7,7 @@ use millstream_document::decode::Fitting;
 use millstream_model::{KeySpec, KeyType};
 use millstream_pg::SessionSettings;
 use millstream_store::{Check, Identity, NamedVersion, Schema, TypedColumn};
+use std::collections::BTreeSet;
 
 /// A load whose table is known.
 pub(crate) struct LoadPlan {
@@ -101,15 +102,15 @@ impl LoadPlan {
     }
 
     /// What a later run must be asked for to resume this load. `sources` are the names of its sources, and `resumable` says
-    /// whether a later run can be given them.
-    pub(crate) fn identity(&self, sources: &[String], resumable: bool) -> Identity {
+    /// whether a later run can be given them. `made` are the versions of the texts that are made of them.
+    pub(crate) fn identity(&self, sources: &[String], made: &BTreeSet<&'static str>, resumable: bool) -> Identity {
         let request = &self.request;
         Identity {
             table_oid: self.table_oid,
             collection: request.collection.to_string(),
             mode: self.mode.to_string(),
             key: self.key.clone(),
-            format: request.dialect.label(&request.format),
+            format: request.dialect.label(&request.format, made),
             transforms: request.transforms.iter().map(|transform| transform.name()).collect(),
             durability: request.durability.name,
             unlogged: request.durability.unlogged,

@@ -113,7 +113,7 @@ impl Run {
         let count = if request.rejects_max == 0 { 1 } else { lane_count(control, around, request.lanes).await? };
         let connections = connect_lanes(around, &plan, count).await?;
         let count = u16::try_from(connections.len()).unwrap_or(count);
-        let identity = plan.identity(&feed.names, feed.resumable);
+        let identity = plan.identity(&feed.names, &feed.made, feed.resumable);
         if plan.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
             let warning = "repeating this command adds the same values again; pass --source-name to prevent that";
             around.observer.event(Event::Warning(warning.to_owned()));
@@ -229,7 +229,9 @@ impl Run {
         loop {
             let wal = ready.wal_bytes(&finish.reports, wal_position(&control).await);
             let receipt = |counters, outcomes: &[u64]| {
-                ready.receipt(started, &finish, wal, counters, transform::counts(&request.transforms, outcomes))
+                let mut stages = transform::counts(&request.transforms, outcomes);
+                stages.extend(around.tally.not_finite());
+                ready.receipt(started, &finish, wal, counters, stages)
             };
             let closed = lifecycle::close(&mut control.client, plan, owned, &closing, receipt).await;
             let failure = match closed {

@@ -87,7 +87,7 @@ pub enum Error {
         writer: &'static str,
     },
     /// A file that is no text, and that this build does not read.
-    #[error("{name} is a {kind} file, and this build of millstream lacks the feature '{feature}', which reads it")]
+    #[error("{name} is a {kind} file, and this build of millstream has no feature '{feature}', which reads it")]
     Unbuilt {
         /// The input as the user named it.
         name: String,

@@ -33,7 +33,7 @@ pub use got::Got;
 pub use input::Input;
 pub use line_number::LineNumber;
 pub use lines::{Line, Lines};
-pub use millstream_records::{Format, NANS, Nan, is_guarded};
+pub use millstream_records::{ARROW_FILE, Format, NANS, Nan, PARQUET, is_guarded};
 pub use raw::Progress;
 pub use sorter::{SortRecord, Sorted, Sorter};
 pub use window::{End, MARK, Window};

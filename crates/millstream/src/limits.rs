@@ -37,3 +37,6 @@ pub const LAB_FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Lines of each list of tables that a terminal shows.
 pub const TABLES_SHOWN: usize = 20;
+
+/// Bytes of a file that `cat` prints at once.
+pub const CAT_BYTES: usize = 256 << 10;

@@ -36,6 +36,11 @@ impl Output {
         write(screen::data(), text).map(drop)
     }
 
+    /// Prints bytes as they are. `false`: nobody reads them any more.
+    pub fn bytes(self, bytes: &[u8]) -> Result<bool, Failure> {
+        write(screen::data(), bytes)
+    }
+
     /// Begins a list that is printed item by item.
     pub fn list(self) -> List {
         List { output: self, begun: false }
@@ -107,8 +112,8 @@ impl List {
 
 /// Writes a text and flushes it. `false`: its reader has gone away (`| head`), which is no error and does not end the
 /// command. What the command finds decides its exit code, and whether anybody reads it does not.
-fn write(mut out: impl Write, text: &str) -> Result<bool, Failure> {
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+fn write(mut out: impl Write, text: impl AsRef<[u8]>) -> Result<bool, Failure> {
+    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(error.into()),

@@ -4,7 +4,7 @@ use crate::args::{named, one_of, one_path};
 use crate::failure::Failure;
 use crate::file_pattern::{matching, refuse_braces};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use millstream_document::source::{AUTO, Dialect, ENCODINGS, Encoding, Quote, SOURCES, spelling};
+use millstream_document::source::{AUTO, Dialect, ENCODINGS, Encoding, NANS, Nan, Quote, SOURCES, spelling};
 use millstream_engine::LoadRequest;
 use std::path::{Path, PathBuf};
 
@@ -56,6 +56,10 @@ pub struct SourceArgs {
     /// CSV and TSV: types of unquoted fields
     #[arg(long, value_name = "TYPES", default_value = "text")]
     types: Types,
+
+    /// Parquet and Arrow: what becomes of NaN and infinity, which JSON lacks
+    #[arg(long, value_name = "HOW", default_value = NANS[0].1, value_parser = nans())]
+    nan: Nan,
 }
 
 /// A path as typed.
@@ -85,6 +89,7 @@ impl SourceArgs {
             infer_types: self.types == Types::Infer,
             root: self.root.as_ref().map(|root| root.0.clone()).unwrap_or_default(),
             strict_quotes: false,
+            nan: self.nan,
         };
     }
 }
@@ -113,6 +118,11 @@ fn pattern(path: &Path) -> Option<&str> {
 
 fn formats() -> PossibleValuesParser {
     named(std::iter::once((AUTO, "look at the content")).chain(SOURCES.iter().map(|f| (f.name, f.about))))
+}
+
+/// What becomes of numbers that are not finite.
+pub fn nans() -> impl TypedValueParser<Value = Nan> {
+    one_of(NANS.iter().copied())
 }
 
 fn encodings() -> impl TypedValueParser<Value = &'static Encoding> {

@@ -3,20 +3,27 @@
 use super::csv::{Header, HeaderProblem};
 use super::extent::{Extent, Piece, is_space};
 use super::window::Window;
-use super::{Format, SourceError, csv, json, ndjson, tsv};
+use super::{Format, SOURCES, SourceError, csv, json, ndjson, tsv};
 use crate::limits::RECOGNISE_BYTES_MAX;
 use memchr::{memchr, memchr2};
 use serde::de::IgnoredAny;
 
 /// The format of the source. Takes nothing from the window.
 ///
-/// An array is `json`, and so are objects that span several lines or share a line. Lines that begin with an object are
+/// A file that is no text has the format that is made of it. An array is `json`, and so are objects that span several lines or share a line. Lines that begin with an object are
 /// `ndjson`, even if the first of them is invalid. A header of several names is `csv`; it is `tsv` if tabs separate the
 /// names or the file's name says so. A rejects file is never recognised: the user must ask for its format.
 ///
 /// # Errors
 /// [`SourceError`] when the content fits no format, or one that the user must ask for.
 pub(super) fn recognise(window: &mut Window) -> Result<&'static Format, SourceError> {
+    if let Some(made) = window.made() {
+        let format = SOURCES.iter().find(|format| format.made.is_some_and(|own| own.name == made.name));
+        let format = format.expect("each kind of file that is converted has a format");
+        let Some(refusal) = window.options().dialect.problem(format.name) else { return Ok(format) };
+        let (name, hint) = (window.name().to_owned(), refusal.hint.unwrap_or_default());
+        return Err(SourceError::Unclear { name, found: format!("is {}, and {}", made.kind, refusal.problem), hint });
+    }
     let dialect = &window.options().dialect;
     if !dialect.root.is_empty() {
         return Ok(&json::FORMAT);

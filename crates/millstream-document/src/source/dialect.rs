@@ -1,8 +1,9 @@
 //! The options besides the format that decide how bytes become documents.
 
-use super::{Encoding, SOURCES, Takes};
+use super::{Encoding, Nan, SOURCES, Takes};
 use millstream_input::csv::QUOTE;
 use millstream_model::{KeyRequest, Refusal};
+use std::collections::BTreeSet;
 
 /// How a source is written within its format. The defaults are those of the format.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,6 +30,8 @@ pub struct Dialect {
     /// with the quotes that enclose its fields. What is read without rejects is the same, so this is not recorded with a
     /// load.
     pub strict_quotes: bool,
+    /// What becomes of numbers that are not finite, in a file that is no text.
+    pub nan: Nan,
 }
 
 /// The quote that may enclose a field of a delimited file.
@@ -95,6 +98,17 @@ impl Dialect {
             let hint = format!("use --format {} with --delimiter", that_take(&[Takes::Fields, Takes::Delimiter]));
             return Some(Refusal::new(problem).hint(hint));
         }
+        let chosen = SOURCES.iter().find(|one| one.name == format);
+        let is_text = self.encoding.is_none_or(|encoding| encoding.name == "utf-8") && self.skip_lines == 0;
+        if chosen.is_some_and(|chosen| chosen.made.is_some()) && !is_text {
+            let problem = format!("--encoding and --skip-lines do not go with --format {format}");
+            return Some(Refusal::new(problem).hint("leave them out; such a file is no text"));
+        }
+        if self.nan != Nan::default() && !takes(Takes::Nan) {
+            let problem = format!("--nan does not go with --format {format}");
+            let hint = format!("leave it out; only {} have such numbers", that_take(&[Takes::Nan]));
+            return Some(Refusal::new(problem).hint(hint));
+        }
         if [self.delimiter, quote].into_iter().flatten().any(|byte| !usable(byte)) {
             let problem = "--delimiter and --quote take one ASCII character that is not a line end";
             return Some(Refusal::new(problem).hint("convert the file first, for instance with sed"));
@@ -107,12 +121,14 @@ impl Dialect {
     }
 
     /// The format and every option that differs from its default. It is recorded with a load, so that the load resumes
-    /// only if its sources are read in the same way.
-    pub fn label(&self, format: &str) -> String {
+    /// only if its sources are read in the same way. `made` are the versions of the texts that are made of sources that
+    /// are no text, by [`probe`](super::probe).
+    pub fn label(&self, format: &str, made: &BTreeSet<&'static str>) -> String {
         let text = |text: &str| serde_json::Value::from(text).to_string();
         let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
         let byte = |byte: u8| char::from(byte).escape_default().to_string();
-        let mut label = format.to_owned();
+        let chosen = SOURCES.iter().find(|one| one.name == format).and_then(|chosen| chosen.made);
+        let mut label = chosen.map_or(format, |made| made.version).to_owned();
         let mut say = |name: &str, value: Option<String>| {
             if let Some(value) = value {
                 label.push_str(&format!(";{name}={value}"));
@@ -133,6 +149,9 @@ impl Dialect {
         say("encoding", self.encoding.filter(|e| e.name != "utf-8").map(|e| e.name.into()));
         say("trim", self.trim.then(|| "on".into()));
         say("types", self.infer_types.then(|| "infer".into()));
+        say("nan", (self.nan != Nan::default()).then(|| self.nan.name().into()));
+        let versions = || made.iter().copied().collect::<Vec<_>>().join(",");
+        say("made", (chosen.is_none() && !made.is_empty()).then(versions));
         say("root", (!self.root.is_empty()).then(|| list(&self.root)));
         label
     }
@@ -155,9 +174,10 @@ mod tests {
 
     #[test]
     fn a_label_lists_what_differs_from_the_format() {
-        assert_eq!(Dialect::default().label("csv"), "csv");
+        let none = BTreeSet::new();
+        assert_eq!(Dialect::default().label("csv", &none), "csv");
         let plain = Dialect { delimiter: Some(b','), quote: Some(Quote::Byte(b'"')), ..Dialect::default() };
-        assert_eq!(plain.label("auto"), "auto");
+        assert_eq!(plain.label("auto", &none), "auto");
         let full = Dialect {
             delimiter: Some(b'\t'),
             quote: Some(Quote::None),
@@ -169,10 +189,16 @@ mod tests {
             infer_types: true,
             root: Vec::new(),
             strict_quotes: true,
+            nan: Nan::Null,
         };
         let expected = "csv;delimiter=\\t;quote=none;null=\"\\\\N\";header=[\"a;b\",\"c\"];skip-lines=2;\
                         encoding=latin1;trim=on;types=infer";
-        assert_eq!(full.label("csv"), expected);
+        assert_eq!(full.label("csv", &none), expected);
+        // The version of a text that is made is a part of what is recorded, also where the content has decided.
+        let strings = Dialect { nan: Nan::Text, ..Dialect::default() };
+        let made = BTreeSet::from(["parquet/1", "arrow/1"]);
+        assert_eq!(strings.label("parquet", &BTreeSet::from(["parquet/1"])), "parquet/1;nan=string");
+        assert_eq!(Dialect::default().label("auto", &made), "auto;made=arrow/1,parquet/1");
         assert!(full.problem("csv").is_none() && full.problem("auto").is_none());
     }
 
@@ -180,6 +206,7 @@ mod tests {
     fn contradictory_options_are_refused() {
         let table = Dialect { trim: true, ..Dialect::default() };
         let root = Dialect { root: vec!["a".into()], ..Dialect::default() };
+        let latin = Encoding::by_name("latin1");
         let with = |delimiter: u8, quote| Dialect { delimiter: Some(delimiter), quote, ..Dialect::default() };
         for (dialect, format, part) in [
             (&table, "json", "--types do not go with --format json"),
@@ -187,6 +214,10 @@ mod tests {
             (&root, "csv", "--root does not go with --format csv"),
             (&Dialect { root: root.root.clone(), ..table.clone() }, "auto", "--root does not go with --delimiter"),
             (&with(b';', None), "tsv", "--format tsv"),
+            (&with(b';', None), "parquet", "do not go with --format parquet"),
+            (&Dialect { skip_lines: 1, ..Dialect::default() }, "arrow", "--skip-lines do not go with --format arrow"),
+            (&Dialect { encoding: latin, ..Dialect::default() }, "parquet", "--encoding and"),
+            (&Dialect { nan: Nan::Reject, ..Dialect::default() }, "csv", "--nan does not go with --format csv"),
             (&with(b'"', None), "csv", "are the same"),
             (&with(b'\n', None), "csv", "ASCII"),
             (&with(b';', Some(Quote::Byte(0xe9))), "csv", "ASCII"),

@@ -15,6 +15,7 @@ pub(super) const FORMAT: Format = Format {
     name: "json",
     about: "JSON arrays of objects, or objects one after another; may be pretty-printed",
     takes: &[Takes::Root],
+    made: None,
     open: |window| Ok(Box::new(Json::new(window))),
 };
 

@@ -6,6 +6,7 @@
 //! Damage in the content is data, not an error: the last chunk holds one unreadable frame with `ends_source`, and
 //! everything before it is delivered. A [`SourceError`] is a problem that the user must solve.
 
+mod arrow;
 mod auto;
 mod clip;
 mod csv;
@@ -16,6 +17,7 @@ mod extent;
 mod json;
 mod name;
 mod ndjson;
+mod parquet;
 mod rejects;
 #[cfg(test)]
 mod transcript;
@@ -24,7 +26,7 @@ mod window;
 
 pub use dialect::{Dialect, Quote};
 pub use error::SourceError;
-pub use millstream_input::{ENCODINGS, Encoding, Input, Progress};
+pub use millstream_input::{ENCODINGS, Encoding, Input, NANS, Nan, Progress};
 pub use name::{path, spelling};
 pub use ndjson::frame_lines;
 pub use window::Window;
@@ -55,6 +57,8 @@ pub struct Format {
     pub about: &'static str,
     /// Of the options that only some formats have, those of this one.
     pub takes: &'static [Takes],
+    /// The files of which its text is made, if they are no text themselves.
+    pub made: Option<&'static millstream_input::Format>,
     /// Opens a source that reads this format.
     pub open: fn(Window) -> Result<Box<dyn Source>, SourceError>,
 }
@@ -70,10 +74,13 @@ pub enum Takes {
     Delimiter,
     /// The path of the array in an object.
     Root,
+    /// What becomes of numbers that are not finite.
+    Nan,
 }
 
 /// Every format, in the order of how common it is.
-pub const SOURCES: &[Format] = &[ndjson::FORMAT, json::FORMAT, csv::FORMAT, tsv::FORMAT, rejects::FORMAT];
+pub const SOURCES: &[Format] =
+    &[ndjson::FORMAT, json::FORMAT, csv::FORMAT, tsv::FORMAT, parquet::FORMAT, arrow::FORMAT, rejects::FORMAT];
 
 /// Name of the choice that recognises the format from the content.
 pub const AUTO: &str = "auto";
@@ -132,7 +139,7 @@ pub struct Opened {
 /// # Errors
 /// [`SourceError`] when it cannot be opened or read, or its format is not clear.
 pub fn open(path: &Path, index: u32, format: &str, options: &SourceOptions) -> Result<Opened, SourceError> {
-    open_input(Input::open(path)?, index, format, options)
+    open_input(Input::open_with(path, options.dialect.nan)?, index, format, options)
 }
 
 /// Like [`open`], for an input that is already open.
@@ -160,16 +167,36 @@ fn open_as(
     let progress = input.progress();
     let mut window = Window::new(input, index, options)?;
     let format = choose(&mut window)?;
+    require_kind(&window, format)?;
     Ok(Opened { source: (format.open)(window)?, format: format.name, progress })
 }
 
-/// Checks with the beginning of a file that it can be opened, is text and has a format.
+/// Requires that a file is what its format says: text, or of the files that the format's text is made of.
+fn require_kind(window: &Window, format: &'static Format) -> Result<(), SourceError> {
+    let unclear = |found: String, hint: String| Err(SourceError::Unclear { name: window.name().into(), found, hint });
+    match (window.made(), format.made) {
+        (None, None) => Ok(()),
+        (Some(made), Some(wanted)) if made.name == wanted.name => Ok(()),
+        (Some(made), _) => unclear(
+            format!("is {}, and not {}", made.kind, format.name),
+            format!("use --format {}, or leave it out", made.name),
+        ),
+        (None, Some(wanted)) => {
+            unclear(format!("is no {} file", wanted.kind), "leave --format out, and the content decides".into())
+        }
+    }
+}
+
+/// Checks with the beginning of a file that it can be opened and has a format. Returns the version of the text that is
+/// made of it, if it is no text.
 ///
 /// # Errors
 /// As [`open`].
-pub fn probe(path: &Path, format: &str, options: &SourceOptions) -> Result<(), SourceError> {
+pub fn probe(path: &Path, format: &str, options: &SourceOptions) -> Result<Option<&'static str>, SourceError> {
     let options = SourceOptions { chunk_bytes: PROBE_BYTES, ..options.clone() };
-    open(path, 0, format, &options).map(drop)
+    let opened = open(path, 0, format, &options)?;
+    let format = SOURCES.iter().find(|format| format.name == opened.format);
+    Ok(format.and_then(|format| format.made).map(|made| made.version))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub(super) const FORMAT: Format = Format {
     name: "ndjson",
     about: "one JSON object per line (NDJSON, JSON Lines); blank lines are skipped",
     takes: &[],
+    made: None,
     open: |window| Ok(Box::new(Ndjson::new(window))),
 };
 

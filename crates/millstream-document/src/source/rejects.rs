@@ -19,6 +19,7 @@ pub(super) const FORMAT: Format = Format {
     about: "rejects, as a load or an export of rejects writes them; mend the documents first; with the option header \
             they are records of CSV",
     takes: &[Takes::NamedFields, Takes::Delimiter],
+    made: None,
     open: |window| Ok(Box::new(Rejects::new(window)?)),
 };
 

@@ -7,5 +7,6 @@ pub(super) const FORMAT: Format = Format {
     name: "tsv",
     about: "tab-separated values with a header line; otherwise like csv",
     takes: &[Takes::Fields],
+    made: None,
     open: |window| csv::open(window, b'\t'),
 };

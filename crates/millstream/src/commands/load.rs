@@ -62,8 +62,8 @@ resumes after the last commit.";
 
 /// Load documents from files or standard input into a collection
 ///
-/// The files are NDJSON, JSON, CSV, TSV or files of rejects. Millstream recognises gzip and zstd by their
-/// content. The collection is a plain table: the key's columns and `doc jsonb`. The load creates it if it is
+/// The files are NDJSON, JSON, CSV, TSV, Parquet, Arrow or files of rejects. Millstream recognises gzip and zstd
+/// by their content. The collection is a plain table: the key's columns and `doc jsonb`. The load creates it if it is
 /// missing.
 ///
 /// A document that cannot be stored becomes a reject, and the load continues. At the end the load prints a
@@ -489,7 +489,8 @@ fn nothing_was_enriched(transforms: &[TransformCounts]) -> bool {
              command",
         );
     }
-    !idle.is_empty() && idle.len() == transforms.len()
+    let enriching = transforms.iter().filter(|transform| transform.documents.contains_key("enriched")).count();
+    !idle.is_empty() && idle.len() == enriching
 }
 
 /// What to do about rejects of several lines: a quote that is data may have swallowed the lines behind it.

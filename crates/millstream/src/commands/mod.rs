@@ -1,5 +1,6 @@
 //! The commands: one file each, joined here.
 
+mod cat;
 mod collections;
 mod compact;
 mod copy;
@@ -34,6 +35,7 @@ use crate::signal::Signals;
 pub enum Command {
     Demo(demo::DemoArgs),
     Load(load::LoadArgs),
+    Cat(cat::CatArgs),
     Loads(loads::LoadsArgs),
     Collections(collections::CollectionsArgs),
     Drop(drop::DropArgs),
@@ -62,6 +64,7 @@ pub async fn run(command: Command, output: Output, signals: Signals) -> Result<E
     match command {
         Command::Demo(args) => demo::run(&args, output, signals).await,
         Command::Load(args) => load::run(&args, output, signals).await,
+        Command::Cat(args) => cat::run(&args, output),
         Command::Loads(args) => loads::run(&args, output).await,
         Command::Collections(args) => collections::run(&args, output).await,
         Command::Drop(args) => drop::run(&args, output).await,

@@ -6,6 +6,7 @@
     reason = "a test may panic, and nothing here is reachable from outside"
 )]
 
+mod cat;
 mod copy;
 mod demo;
 mod doctor;

@@ -7,6 +7,8 @@
 )]
 
 mod altered;
+#[cfg(feature = "columnar")]
+mod columnar;
 mod columns;
 mod distinct;
 mod enrich;

@@ -25,6 +25,7 @@ pub(super) const FORMAT: Format = Format {
     about: "comma-separated values with a header line (RFC 4180); strings, unless the option types or null says \
             otherwise",
     takes: &[Takes::Fields, Takes::Delimiter],
+    made: None,
     open: |window| open(window, b','),
 };
 

@@ -8,6 +8,7 @@ pub(super) const FORMAT: Format = Format {
     name: "commented",
     about: "one JSON object per line; lines that begin with # are comments",
     takes: &[],
+    made: None,
     open: |window| Ok(Box::new(Commented(Ndjson::new(window)))),
 };
 

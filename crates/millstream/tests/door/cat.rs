@@ -1,0 +1,138 @@
+//! `cat`: files as a load reads them.
+
+use crate::process::{command, millstream, run};
+use millstream_testkit::gzip;
+use std::path::Path;
+use std::process::Stdio;
+
+/// A Parquet file, and an Arrow stream.
+const PARQUET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/rows");
+const ARROW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/arrow/rows");
+
+fn write(folder: &Path, name: &str, content: &[u8]) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn text_is_printed_as_it_is_and_compressed_files_are_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = write(folder.path(), "a.csv", b"id,x\n1,\xc3\xa9\n");
+    let packed = write(folder.path(), "b.ndjson.gz", &gzip(b"{\"id\":1}\n"));
+    let empty = write(folder.path(), "empty", b"");
+    let ended = millstream(&["cat", &plain, &empty, &packed]).ends(0);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("id,x\n1,é\n{\"id\":1}\n", ""));
+    let ended = run(command(&["cat", "-"]).stdin(std::fs::File::open(&packed).unwrap())).ends(0);
+    assert_eq!(ended.stdout, "{\"id\":1}\n");
+    let pattern = folder.path().join("*.gz");
+    assert_eq!(millstream(&["cat", pattern.to_str().unwrap()]).ends(0).stdout, "{\"id\":1}\n");
+}
+
+#[test]
+fn what_is_no_text_damaged_or_missing_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let packed = gzip(b"{\"id\":1}\n");
+    let damaged = write(folder.path(), "damaged.gz", &packed[..packed.len() - 1]);
+    let ended = millstream(&["cat", &damaged]).ends(2);
+    assert_eq!(ended.stdout, "{\"id\":1}\n");
+    assert!(ended.stderr.contains("is damaged: the compressed data ends too early"), "{ended:?}");
+    let ended = millstream(&["cat", &write(folder.path(), "x.xz", b"\xfd7zXZ\0rest")]).ends(2);
+    assert!(ended.stderr.contains("hint: xz -dc FILE | millstream cat -"), "{ended:?}");
+    assert!(millstream(&["cat", "/no/such/file"]).ends(2).stderr.contains("cannot open /no/such/file"));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended =
+        run(command(&["cat", &write(folder.path(), "t", b"{}\n")]).stdout(writer).stderr(Stdio::piped())).ends(0);
+    assert_eq!(ended.stderr, "");
+}
+
+#[cfg(not(feature = "columnar"))]
+#[test]
+fn a_build_without_the_feature_names_it() {
+    for (file, kind) in [(PARQUET, "Parquet"), (ARROW, "Arrow")] {
+        for args in
+            [&["cat", file][..], &["load", file, "--into", "t", "--key", "id", "--db", "postgres://127.0.0.1:1/x"]]
+        {
+            let ended = millstream(args).ends(2);
+            if args[0] == "cat" {
+                let says = format!("is a {kind} file, and this build of millstream has no feature 'columnar'");
+                assert!(ended.stderr.contains(&says), "{ended:?}");
+                assert!(ended.stderr.contains("cargo build --release --features columnar"), "{ended:?}");
+            }
+        }
+    }
+}
+
+#[cfg(feature = "columnar")]
+mod columnar {
+    use super::*;
+    use crate::ranges::{Place, build, value};
+
+    const ROWS: &str = "\
+{\"id\":1,\"name\":\"a\",\"price\":1.50,\"ratio\":0.1,\"at\":\"2024-01-02T03:04:05.123456Z\",\"day\":\"2024-02-29\",\
+\"tags\":[\"x\",null],\"more\":{\"a\":1,\"b\":true},\"raw\":\"/wA=\"}
+{\"id\":2,\"name\":null,\"price\":null,\"ratio\":null,\"at\":null,\"day\":null,\"tags\":[],\"more\":null,\"raw\":\"\"}
+{\"id\":3,\"name\":\"é\\\"\",\"price\":-0.05,\"ratio\":null,\"at\":\"1969-12-31T00:00:00.000000Z\",\
+\"day\":\"1970-01-01\",\"tags\":null,\"more\":{\"a\":null,\"b\":false},\"raw\":null}
+";
+
+    #[test]
+    fn files_of_columns_are_printed_as_the_lines_they_stand_for() {
+        for file in [PARQUET, ARROW] {
+            let ended = millstream(&["cat", file]).ends(0);
+            assert_eq!(ended.stdout, ROWS, "{file}");
+            assert_eq!(ended.stderr, "1 number that JSON does not have became null; --nan string keeps their words\n");
+            // Standard input may be a file.
+            let ended = run(command(&["cat", "-"]).stdin(std::fs::File::open(file).unwrap())).ends(0);
+            assert_eq!(ended.stdout, ROWS, "{file}");
+        }
+        let strings = millstream(&["cat", PARQUET, "--nan", "string"]).ends(0);
+        assert!(strings.stdout.contains("\"ratio\":\"NaN\"") && strings.stderr.is_empty(), "{strings:?}");
+        assert!(millstream(&["cat", PARQUET, "--nan", "reject"]).ends(0).stdout.contains("\"ratio\":NaN,"));
+    }
+
+    #[test]
+    fn a_store_of_ranges_is_built_of_parquet() {
+        let place = Place::new();
+        let (store, file) = (place.path("store"), Path::new(PARQUET).with_file_name("ranges"));
+        build(&store, file.to_str().unwrap(), &[]).ends(0);
+        assert_eq!((value(&store, "1.2.3.4"), value(&store, "10.9.8.7")), ("{\"n\":1}".into(), "{\"n\":2}".into()));
+    }
+
+    #[test]
+    fn a_pipe_of_arrow_is_read_and_one_of_parquet_is_refused() {
+        let piped = |file: &str| {
+            let (reader, mut writer) = std::io::pipe().unwrap();
+            // A pipe holds more than these files.
+            std::io::Write::write_all(&mut writer, &std::fs::read(file).unwrap()).unwrap();
+            drop(writer);
+            run(command(&["cat", "-"]).stdin(reader))
+        };
+        assert_eq!(piped(ARROW).ends(0).stdout, ROWS);
+        let ended = piped(PARQUET).ends(2);
+        assert!(ended.stderr.contains("standard input is Parquet in a pipe, and it is read from its end"), "{ended:?}");
+        assert!(ended.stderr.contains("hint: write it into a file"), "{ended:?}");
+    }
+
+    #[test]
+    fn what_is_not_opened_is_refused_by_name_and_damage_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let brotli = Path::new(PARQUET).with_file_name("brotli");
+        let ended = millstream(&["cat", brotli.to_str().unwrap()]).ends(2);
+        assert!(ended.stderr.contains("is Parquet compressed with Brotli"), "{ended:?}");
+        let content = std::fs::read(PARQUET).unwrap();
+        let mut encrypted = content.clone();
+        let length = encrypted.len();
+        encrypted[length - 4..].copy_from_slice(b"PARE");
+        let ended = millstream(&["cat", &write(folder.path(), "secret.parquet", &encrypted)]).ends(2);
+        assert!(ended.stderr.contains("is Parquet with encryption"), "{ended:?}");
+        let ended = millstream(&["cat", &write(folder.path(), "cut.parquet", &content[..1000])]).ends(2);
+        assert!(ended.stderr.contains("is damaged: it does not end as a Parquet file ends"), "{ended:?}");
+        let ended = millstream(&["cat", &write(folder.path(), "rows.parquet.gz", &gzip(&content))]).ends(2);
+        assert!(
+            ended.stderr.contains("is Parquet in gzip data") && ended.stderr.contains("gzip -dc FILE"),
+            "{ended:?}"
+        );
+    }
+}

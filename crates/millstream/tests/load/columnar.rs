@@ -1,0 +1,196 @@
+//! Files of columns: loads of Parquet and Arrow keep every promise of a load of the text that the files stand for.
+
+use crate::process::{Run, command, killed, millstream, run};
+use millstream_testkit::{each_build, skip};
+use std::path::Path;
+use std::process::Command;
+
+/// Files of three rows, one of them with a NaN.
+const PARQUET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/rows");
+const ARROW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/arrow/rows");
+
+/// Rows that are loaded in several batches.
+const ROWS: u32 = 20_000;
+
+/// Writes so many rows with pyarrow. `false`: it is not here, and the test is skipped aloud.
+fn written(path: &Path, rows: u32, more: &str) -> bool {
+    let script = format!(
+        "import pyarrow as pa, pyarrow.parquet as pq, sys
+n = range({rows})
+t = pa.table({{'id': pa.array(n, pa.int64()), 'name': pa.array(['row %d' % (i % 97) for i in n]),
+  'ratio': pa.array([i / 8 for i in n], pa.float64()), 'part': pa.array([[i, None] for i in n], pa.list_(pa.int32()))}})
+{more}
+pq.write_table(t, sys.argv[1], compression='zstd', row_group_size=3000, write_page_checksum=True)"
+    );
+    python(&script, path)
+}
+
+/// Runs a script with a path. `false`: there is no pyarrow.
+fn python(script: &str, path: &Path) -> bool {
+    let has = Command::new("python3").args(["-c", "import pyarrow"]).output().is_ok_and(|ended| ended.status.success());
+    if !has {
+        skip("it needs python3 with pyarrow");
+        return false;
+    }
+    run(Command::new("python3").args(["-c", script]).arg(path)).ends(0);
+    true
+}
+
+fn load(url: &str, file: &str, table: &str, more: &[&str]) -> Run {
+    let into = ["load", file, "--into", table, "--key", "id:bigint", "--db", url, "--progress", "none"];
+    millstream(&[&into[..], &["--output", "json"], more].concat())
+}
+
+#[tokio::test]
+async fn a_file_of_columns_loads_as_the_text_it_stands_for() {
+    each_build(async |db| {
+        let (folder, client) = (tempfile::tempdir().unwrap(), db.client().await);
+        let text = folder.path().join("rows.ndjson");
+        std::fs::write(&text, millstream(&["cat", PARQUET]).ends(0).stdout).unwrap();
+        let of_text = load(&db.url(), text.to_str().unwrap(), "of_text", &[]).ends(0).json();
+        for (file, table, format) in [(PARQUET, "of_parquet", "parquet"), (ARROW, "of_arrow", "arrow")] {
+            let receipt = load(&db.url(), file, table, &[]).ends(0).json();
+            for member in ["read", "inserted", "rejected", "bytes_read"] {
+                assert_eq!(receipt[member], of_text[member], "{member} of {table}");
+            }
+            assert_eq!(receipt["stages"][0]["documents"]["null"], 1, "{receipt}");
+            let differs = format!(
+                "select count(*) from {table} full join of_text using (id, doc)
+                                    where {table}.doc is null or of_text.doc is null"
+            );
+            assert_eq!(client.query_one(&differs, &[]).await.unwrap().get::<_, i64>(0), 0, "{table}");
+            let verify = ["verify", file, "--into", table, "--key", "id", "--exact", "--db", &db.url()];
+            millstream(&verify).ends(0);
+            // Which text it was is recorded.
+            let recorded = "select format from millstream.load order by load_id desc limit 1";
+            let recorded: String = client.query_one(recorded, &[]).await.unwrap().get(0);
+            assert_eq!(recorded, format!("auto;made={format}/1"));
+            let named = load(&db.url(), file, table, &["--format", format]).ends(0).json();
+            assert_eq!(named["read"], 3, "{named}");
+            let other = load(&db.url(), file, table, &["--format", "ndjson"]).ends(2);
+            assert!(other.stderr.contains(&format!("use --format {format}")), "{other:?}");
+        }
+        let rejected = load(&db.url(), PARQUET, "strict", &["--nan", "reject", "--resume", "off"]).ends(1).json();
+        assert_eq!((&rejected["rejected"], &rejected["inserted"]), (&1.into(), &2.into()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_killed_load_of_parquet_resumes_and_a_changed_file_is_refused() {
+    each_build(async |db| {
+        let (folder, client) = (tempfile::tempdir().unwrap(), db.client().await);
+        let path = folder.path().join("rows.parquet");
+        if !written(&path, ROWS, "") {
+            return;
+        }
+        let file = path.to_str().unwrap();
+        for (point, lanes) in [("chunk-read=kill@3", "1"), ("batch-committed=kill@2", "2")] {
+            client.batch_execute("drop table if exists killed").await.unwrap();
+            let url = db.url();
+            let args = ["load", file, "--into", "killed", "--key", "id:bigint", "--db", &url, "--lanes", lanes];
+            killed(&mut command(&[&args[..], &["--batch-rows", "300"]].concat()), point);
+            let ended = load(&url, file, "killed", &["--lanes", "3"]).ends(0).json();
+            assert_eq!(ended["read"], ROWS, "{point}");
+            let verify = ["verify", file, "--into", "killed", "--key", "id", "--exact", "--db", &url];
+            millstream(&verify).ends(0);
+        }
+        client.batch_execute("drop table killed").await.unwrap();
+        let url = db.url();
+        let args = ["load", file, "--into", "killed", "--key", "id:bigint", "--db", &url, "--batch-rows", "300"];
+        killed(&mut command(&args), "batch-committed=kill@2");
+        // A program of another version would write another text.
+        let mark =
+            |from: &str, to: &str| format!("update millstream.load set format = replace(format, '{from}', '{to}')");
+        client.batch_execute(&mark("parquet/1", "parquet/0")).await.unwrap();
+        let refused = load(&url, file, "killed", &[]).ends(2);
+        assert!(refused.stderr.contains("in another format, and is unfinished"), "{refused:?}");
+        client.batch_execute(&mark("parquet/0", "parquet/1")).await.unwrap();
+        // The same rows but the first.
+        let changed = "t = t.set_column(1, 'name', pa.array(['other'] + t['name'].to_pylist()[1:]))";
+        written(&path, ROWS, changed);
+        let refused = load(&url, file, "killed", &[]).ends(2);
+        assert!(refused.stderr.contains("have changed since the load read them"), "{refused:?}");
+        // More rows begin alike.
+        written(&path, ROWS + 5_000, "");
+        assert_eq!(load(&url, file, "killed", &[]).ends(0).json()["read"], ROWS + 5_000);
+    })
+    .await;
+}
+
+/// Rows over many types and nulls, and what Python's own JSON makes of them.
+const ORACLE: &str = r#"
+import pyarrow as pa, pyarrow.parquet as pq, pyarrow.ipc as ipc, sys, json, base64, datetime as dt, decimal, random
+r = random.Random(7)
+def some(value):
+    return None if r.random() < 0.2 else value()
+n = range(500)
+day = dt.date(1970, 1, 1)
+columns = {
+    'i8': pa.array([some(lambda: r.randint(-128, 127)) for _ in n], pa.int8()),
+    'i64': pa.array([some(lambda: r.randint(-2**63, 2**63 - 1)) for _ in n], pa.int64()),
+    'u64': pa.array([some(lambda: r.randint(0, 2**64 - 1)) for _ in n], pa.uint64()),
+    'f64': pa.array([some(lambda: r.uniform(-1e9, 1e9)) for _ in n], pa.float64()),
+    'dec': pa.array([some(lambda: decimal.Decimal(r.randint(-10**20, 10**20)).scaleb(-4)) for _ in n], pa.decimal128(30, 4)),
+    'bool': pa.array([some(lambda: r.random() < 0.5) for _ in n]),
+    'text': pa.array([some(lambda: ''.join(r.choice('a"\\\n\u00e9\U0001f600') for _ in range(r.randint(0, 9)))) for _ in n], pa.string()),
+    'large': pa.array([some(lambda: 'x' * r.randint(0, 50)) for _ in n], pa.large_string()),
+    'view': pa.array([some(lambda: 'y' * r.randint(0, 50)) for _ in n], pa.string_view()),
+    'raw': pa.array([some(lambda: r.randbytes(r.randint(0, 9))) for _ in n], pa.binary()),
+    'fixed': pa.array([some(lambda: r.randbytes(4)) for _ in n], pa.binary(4)),
+    'date': pa.array([some(lambda: day + dt.timedelta(r.randint(-20000, 50000))) for _ in n], pa.date32()),
+    'at': pa.array([some(lambda: dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=r.randint(-10**15, 10**15))) for _ in n], pa.timestamp('us', 'UTC')),
+    'local': pa.array([some(lambda: dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=r.randint(-10**12, 10**12))) for _ in n], pa.timestamp('ms')),
+    'time': pa.array([some(lambda: dt.time(r.randint(0, 23), 5, 6, r.randint(0, 999999))) for _ in n], pa.time64('us')),
+    'list': pa.array([some(lambda: [some(lambda: r.randint(0, 9)) for _ in range(r.randint(0, 4))]) for _ in n], pa.list_(pa.int32())),
+    'struct': pa.array([some(lambda: {'a': some(lambda: r.randint(0, 9)), 'b': {'c': some(lambda: 'z')}}) for _ in n],
+                       pa.struct([('a', pa.int32()), ('b', pa.struct([('c', pa.string())]))])),
+    'map': pa.array([some(lambda: [('k%d' % i, some(lambda: r.randint(0, 9))) for i in range(r.randint(0, 3))]) for _ in n], pa.map_(pa.string(), pa.int32())),
+    'dict': pa.array([some(lambda: r.choice(['x', 'y'])) for _ in n], pa.string()).dictionary_encode(),
+    'none': pa.nulls(len(n)),
+}
+t = pa.table(columns)
+def value(name, v):
+    if v is None: return None
+    if isinstance(v, bytes): return base64.b64encode(v).decode()
+    if isinstance(v, dt.datetime): return v.strftime('%Y-%m-%dT%H:%M:%S.%f') + ('Z' if name == 'at' else '')
+    if isinstance(v, dt.time): return v.strftime('%H:%M:%S.%f')
+    if isinstance(v, dt.date): return v.isoformat()
+    if isinstance(v, decimal.Decimal): return 'decimal ' + format(v, 'f')
+    if name == 'map': return dict(v)
+    return v
+with open(sys.argv[1] + '.expected', 'w') as f:
+    for row in t.to_pylist():
+        f.write(json.dumps({k: value(k, v) for k, v in row.items()}, ensure_ascii=False) + '\n')
+pq.write_table(t, sys.argv[1] + '.parquet', row_group_size=120, data_page_size=500)
+pq.write_table(t, sys.argv[1] + '.v2.parquet', compression='gzip', data_page_version='2.0', use_dictionary=False)
+with ipc.new_file(sys.argv[1] + '.arrow', t.schema) as w: w.write_table(t, max_chunksize=77)
+with ipc.new_stream(sys.argv[1] + '.arrows', t.schema, options=ipc.IpcWriteOptions(compression='lz4')) as w: w.write_table(t)
+"#;
+
+#[test]
+fn rows_are_as_pyarrow_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows");
+    if !python(ORACLE, &path) {
+        return;
+    }
+    let file = |end: &str| format!("{}{end}", path.display());
+    let expected = std::fs::read_to_string(file(".expected")).unwrap();
+    for end in [".parquet", ".v2.parquet", ".arrow", ".arrows"] {
+        let text = millstream(&["cat", &file(end)]).ends(0).stdout;
+        assert_eq!(text.lines().count(), expected.lines().count(), "{end}");
+        for (line, expected) in text.lines().zip(expected.lines()) {
+            let [mut got, mut expected] = [line, expected].map(|text| {
+                serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+            });
+            // A decimal keeps its digits, which a value of JSON would not compare.
+            if let Some(decimal) = expected["dec"].as_str() {
+                let digits = format!("\"dec\":{},", decimal.trim_start_matches("decimal "));
+                assert!(line.contains(&digits), "{end}: {digits} in {line}");
+            }
+            (got["dec"], expected["dec"]) = (serde_json::Value::Null, serde_json::Value::Null);
+            assert_eq!(got, expected, "{end}");
+        }
+    }
+}
