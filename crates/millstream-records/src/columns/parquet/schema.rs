@@ -1,7 +1,8 @@
 //! The types as which columns are decoded.
 
-use super::super::mark::UNCHECKED;
+use super::super::mark::{JSON, UNCHECKED};
 use crate::Trouble;
+use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use parquet::basic::{ConvertedType, Type};
 use parquet::schema::types::ColumnDescriptor;
@@ -27,24 +28,31 @@ fn decoded_field<'a>(field: &Field, leaves: &mut dyn Iterator<Item = &'a ColumnD
 }
 
 fn decoded_leaf(field: &Field, data_type: &DataType, column: Option<&ColumnDescriptor>) -> Field {
+    if let DataType::Dictionary(_, values) = data_type {
+        return decoded_leaf(field, values, column);
+    }
     let physical = column.map(ColumnDescriptor::physical_type);
-    let data_type = match data_type {
-        DataType::Dictionary(_, values) => return decoded_leaf(field, values, column),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-            let mut metadata = field.metadata().clone();
-            if !is_checked(column) {
-                metadata.insert(UNCHECKED.to_owned(), String::new());
-            }
-            return field.clone().with_data_type(DataType::Utf8View).with_metadata(metadata);
+    let called = column.map(ColumnDescriptor::converted_type);
+    let is_text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    // An enumeration is the names of its values.
+    if is_text || called == Some(ConvertedType::ENUM) {
+        let mut metadata = field.metadata().clone();
+        if !is_checked(column) {
+            metadata.insert(UNCHECKED, "");
         }
+        if called == Some(ConvertedType::JSON) {
+            metadata.insert(EXTENSION_TYPE_NAME_KEY, JSON);
+        }
+        return field.clone().with_data_type(DataType::Utf8View).with_metadata(metadata);
+    }
+    field.clone().with_data_type(match data_type {
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
         // In nanoseconds, these have no dates after 2262. PostgreSQL keeps microseconds.
         DataType::Timestamp(_, zone) if physical == Some(Type::INT96) => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
         other => other.clone(),
-    };
-    field.clone().with_data_type(data_type)
+    })
 }
 
 fn is_checked(column: Option<&ColumnDescriptor>) -> bool {
