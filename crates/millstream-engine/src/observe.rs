@@ -1,6 +1,6 @@
 //! What a running load reports: events for people, counts for a progress bar.
 
-use millstream_model::{Counters, StageCounts};
+use millstream_model::{Counters, TransformCounts};
 use millstream_pg::Standstill;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -148,10 +148,10 @@ impl Tally {
 
     /// How many numbers became null in all that this run has read, for the receipt. Every run of a load reads its files
     /// from their beginning, so the last one counts all.
-    pub(crate) fn not_finite(&self) -> Option<StageCounts> {
+    pub(crate) fn not_finite(&self) -> Option<TransformCounts> {
         let numbers = self.not_finite.load(Relaxed);
         let documents = [("null".to_owned(), numbers)].into();
-        (numbers > 0).then(|| StageCounts { name: "numbers that are not finite".to_owned(), documents })
+        (numbers > 0).then(|| TransformCounts { name: "numbers that are not finite".to_owned(), documents })
     }
 
     pub(crate) fn decoded(&self, bytes: u64, document_bytes: u64) {

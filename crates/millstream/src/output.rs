@@ -28,7 +28,7 @@ impl Output {
 
     /// Prints a line of text.
     pub fn line(self, text: &str) -> Result<(), Failure> {
-        write(screen::stdout(), &format!("{text}\n")).map(drop)
+        write(screen::stdout(), format!("{text}\n")).map(drop)
     }
 
     /// Prints data: a pipe or a file gets it byte for byte.
@@ -48,7 +48,7 @@ impl Output {
 
     /// Prints a table, as wide as the terminal if stdout is one.
     pub fn table(self, table: &Table) -> Result<(), Failure> {
-        write(screen::stdout(), &table.text(screen::stdout_columns())).map(drop)
+        write(screen::stdout(), table.text(screen::stdout_columns())).map(drop)
     }
 
     /// Prints a value as indented JSON.

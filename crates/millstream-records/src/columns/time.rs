@@ -118,7 +118,7 @@ fn write_clock(text: &mut Vec<u8>, seconds: u64) {
 fn write_fraction(text: &mut Vec<u8>, part: u64, a_second: i64) {
     let nanoseconds = part * (NANOSECONDS_A_SECOND / a_second).unsigned_abs();
     text.push(b'.');
-    if nanoseconds % 1_000 == 0 {
+    if nanoseconds.is_multiple_of(1_000) {
         digits(text, nanoseconds / 1_000, 6);
     } else {
         digits(text, nanoseconds, 9);

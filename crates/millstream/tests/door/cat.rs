@@ -67,7 +67,8 @@ fn a_build_without_the_feature_names_it() {
 #[cfg(feature = "columnar")]
 mod columnar {
     use super::*;
-    use crate::ranges::{Place, build, value};
+    use crate::ranges::{build, value};
+    use millstream_testkit::Place;
 
     const ROWS: &str = "\
 {\"id\":1,\"name\":\"a\",\"price\":1.50,\"ratio\":0.1,\"at\":\"2024-01-02T03:04:05.123456Z\",\"day\":\"2024-02-29\",\

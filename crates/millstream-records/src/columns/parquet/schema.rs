@@ -9,11 +9,11 @@ use parquet::schema::types::ColumnDescriptor;
 use std::sync::Arc;
 
 /// The same columns in types that are decoded in little memory: a value that is repeated by a dictionary is not copied.
-pub(super) fn decoded<'a>(fields: &Fields, leaves: &mut dyn Iterator<Item = &'a ColumnDescriptor>) -> Fields {
+pub(super) fn decoded(fields: &Fields, leaves: &mut dyn Iterator<Item = &ColumnDescriptor>) -> Fields {
     fields.iter().map(|field| Arc::new(decoded_field(field, leaves))).collect()
 }
 
-fn decoded_field<'a>(field: &Field, leaves: &mut dyn Iterator<Item = &'a ColumnDescriptor>) -> Field {
+fn decoded_field(field: &Field, leaves: &mut dyn Iterator<Item = &ColumnDescriptor>) -> Field {
     let data_type = match field.data_type() {
         DataType::List(item) => DataType::List(Arc::new(decoded_field(item, leaves))),
         DataType::ListView(item) => DataType::ListView(Arc::new(decoded_field(item, leaves))),
@@ -63,17 +63,14 @@ fn is_checked(column: Option<&ColumnDescriptor>) -> bool {
 ///
 /// # Errors
 /// [`Trouble::Refused`] names the column.
-pub(super) fn require_checked<'a>(
+pub(super) fn require_checked(
     fields: &Fields,
-    leaves: &mut dyn Iterator<Item = &'a ColumnDescriptor>,
+    leaves: &mut dyn Iterator<Item = &ColumnDescriptor>,
 ) -> Result<(), Trouble> {
     fields.iter().try_for_each(|field| require_checked_field(field, leaves))
 }
 
-fn require_checked_field<'a>(
-    field: &Field,
-    leaves: &mut dyn Iterator<Item = &'a ColumnDescriptor>,
-) -> Result<(), Trouble> {
+fn require_checked_field(field: &Field, leaves: &mut dyn Iterator<Item = &ColumnDescriptor>) -> Result<(), Trouble> {
     match field.data_type() {
         DataType::List(item)
         | DataType::ListView(item)

@@ -46,7 +46,7 @@ fn converted(open: Option<Open>, content: &[u8]) -> (String, Result<(), Trouble>
     let extent = FileExtent { file, start: 0, len: content.len() as u64 };
     let mut text = Vec::new();
     let ended = crate::guarded(|| {
-        let mut converter = open.unwrap()(Some(extent), Nan::Null)?;
+        let mut converter = open.expect("the feature is on")(Some(extent), Nan::Null)?;
         let mut from = Cursor::new(content);
         while converter.more(&mut from, &mut text)? {}
         assert!(converter.bytes_read().is_none_or(|bytes| bytes == content.len() as u64));
