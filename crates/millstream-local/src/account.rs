@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::limits::ROOT_HOME;
-use millstream_host::{Account, Command, Ended};
+use millstream_host::{Account, Command, Ended, in_path};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,22 +10,43 @@ use std::path::Path;
 /// Accounts that run the server if we are root, in order of preference. The last one is created if none exists.
 const ACCOUNTS: &[&str] = &["postgres", "millstream"];
 
+/// An account without rights that every Linux has.
+const STAND_IN: &str = "nobody";
+
 /// The account that runs a new server: our own, or for root `postgres` if it exists, else `millstream`, which is
 /// created if needed. PostgreSQL refuses to run as root, and `initdb` needs a passwd entry.
 ///
 /// # Errors
 /// [`Error::Account`] if root has no such account and cannot create one.
 pub fn server_account() -> Result<Account, Error> {
-    if !rustix::process::geteuid().is_root() {
-        let why = "this user has no passwd entry";
-        return Account::current().ok_or_else(|| Error::Account { why: why.to_owned() });
-    }
-    let found = || ACCOUNTS.iter().find_map(|name| Account::named(name));
-    if let Some(account) = found() {
+    if let Some(account) = existing_account()? {
         return Ok(account);
     }
     let why = create(ACCOUNTS[ACCOUNTS.len() - 1]);
-    found().ok_or(Error::Account { why })
+    existing_account()?.ok_or(Error::Account { why })
+}
+
+/// The same for whoever only looks: if root would have to create the account, one that has no more rights.
+///
+/// # Errors
+/// [`Error::Account`] if there is no such account either, or if none could be created.
+pub(crate) fn account_to_look() -> Result<Account, Error> {
+    if let Some(account) = existing_account()? {
+        return Ok(account);
+    }
+    if in_path("useradd").or_else(|| in_path("adduser")).is_none() {
+        return Err(Error::Account { why: "neither useradd nor adduser is on the PATH".to_owned() });
+    }
+    Account::named(STAND_IN).ok_or_else(|| Error::Account { why: format!("there is no account {STAND_IN}") })
+}
+
+/// Our own account; for root the first of [`ACCOUNTS`] that exists.
+fn existing_account() -> Result<Option<Account>, Error> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(ACCOUNTS.iter().find_map(|name| Account::named(name)));
+    }
+    let why = "this user has no passwd entry";
+    Account::current().map(Some).ok_or_else(|| Error::Account { why: why.to_owned() })
 }
 
 /// The account that owns a data directory. It may differ from the account that a new server would get.

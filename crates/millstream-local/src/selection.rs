@@ -8,6 +8,14 @@ use crate::limits::MAJOR_DOWNLOADED;
 use crate::options::{LocalOptions, Progress};
 use millstream_host::Account;
 
+/// What a start uses.
+pub(crate) enum Choice {
+    /// Programs that are here.
+    Found(Installation),
+    /// A build that must be downloaded first.
+    Download,
+}
+
 /// The installation to start with.
 pub(crate) async fn installation(
     options: &LocalOptions,
@@ -15,6 +23,14 @@ pub(crate) async fn installation(
     account: &Account,
     progress: Progress<'_>,
 ) -> Result<Installation, Error> {
+    match choice(options, home, account)? {
+        Choice::Found(installation) => Ok(installation),
+        Choice::Download => download(&home.folder(BUILDS)?, account, progress).await,
+    }
+}
+
+/// Chooses, and downloads nothing.
+pub(crate) fn choice(options: &LocalOptions, home: &Home, account: &Account) -> Result<Choice, Error> {
     let data = home.data_major()?;
     let wanted = data.as_deref();
     let builds = home.folder(BUILDS)?;
@@ -28,11 +44,11 @@ pub(crate) async fn installation(
         }
     };
     if let Some(fitting) = pick(&found, wanted) {
-        return Ok(fitting.clone());
+        return Ok(Choice::Found(fitting.clone()));
     }
     let downloadable = wanted.is_none_or(|major| major == MAJOR_DOWNLOADED.to_string());
     if downloadable && !matches!(options.postgres_bin, PostgresBin::Dir(_)) {
-        return download(&builds, account, progress).await;
+        return Ok(Choice::Download);
     }
     let found = describe(&options.postgres_bin, &found);
     Err(Error::OtherVersion { data: home.data(), data_major: data.unwrap_or_default(), found })

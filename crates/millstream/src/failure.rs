@@ -133,8 +133,8 @@ impl Failure {
         let _ = screen::stderr().write_all(text.as_bytes());
     }
 
-    /// Prints the failure as JSON. Unknown fields are null.
-    fn json(&self) -> serde_json::Value {
+    /// The failure as JSON. Unknown fields are null.
+    pub fn json(&self) -> serde_json::Value {
         serde_json::json!({
             "error": masked(&self.message),
             "causes": self.causes.iter().map(|cause| masked(cause)).collect::<Vec<_>>(),

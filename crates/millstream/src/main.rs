@@ -34,7 +34,7 @@ mod store_name;
 mod table;
 mod target;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use command_line::Args;
 use exit::Exit;
 use failure::Failure;
@@ -65,7 +65,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
         .map_err(|error| Failure::user("cannot start the worker threads").because(&error))?;
     let exit = runtime.block_on(async {
         let signals = signal::Signals::watch()?;
-        Box::pin(commands::run(args.command, args.output, signals)).await
+        Box::pin(commands::run(args.command, args.output, signals, Args::command)).await
     });
     runtime.shutdown_background();
     exit

@@ -63,6 +63,16 @@ pub fn named_by(text: &str, option: &'static str) -> Result<ConnInfo, Failure> {
     Ok(conninfo)
 }
 
+/// The database that the user names, and what names it: an option or a variable. Prints the target on stderr. `None` if
+/// that is the local server, of which nothing is looked at.
+pub fn named_database(args: &TargetArgs) -> Option<(Result<ConnInfo, Failure>, &'static str)> {
+    let environment = Environment::from_process();
+    let (text, said_by) = named(args, Purpose::Work, &environment)?;
+    let found = parse(text, &environment).map_err(|failure| failure.at(said_by));
+    found.iter().for_each(announce);
+    Some((found, said_by))
+}
+
 /// As `resolve`, for a command that only looks: a local server that does not run is not started.
 ///
 /// # Errors
@@ -87,7 +97,10 @@ fn parse(text: &str, environment: &Environment) -> Result<ConnInfo, Failure> {
 }
 
 /// How to reach the local server. Ignores the user's `PG*` variables, which are meant for other servers.
-fn local(server: &millstream_local::Running) -> Result<ConnInfo, Failure> {
+///
+/// # Errors
+/// Its URL cannot be read.
+pub fn local(server: &millstream_local::Running) -> Result<ConnInfo, Failure> {
     Ok(ConnInfo::parse(&server.url(), &Environment::from_variables([]))?)
 }
 

@@ -137,7 +137,8 @@ fn psql(options: &LocalOptions, args: &[OsString]) -> Result<Exit, Failure> {
     Err(Failure::user(command.args(args).exec().to_string()))
 }
 
-fn state(status: &Status) -> &'static str {
+/// The state of the local server, in words.
+pub fn state(status: &Status) -> &'static str {
     match status.phase {
         Some(Phase::Ready) => "running",
         Some(Phase::Starting) => "starting",

@@ -18,6 +18,7 @@ mod load;
 mod loads;
 mod models;
 mod network;
+mod own;
 mod publish;
 mod ranges;
 mod refresh;
@@ -57,10 +58,17 @@ pub enum Command {
     Copy(Box<copy::CopyArgs>),
     Lab(lab::LabArgs),
     Db(db::DbArgs),
+    #[command(name = "self")]
+    Own(own::OwnArgs),
 }
 
-/// Runs the command that was asked for.
-pub async fn run(command: Command, output: Output, signals: Signals) -> Result<Exit, Failure> {
+/// Runs the command that was asked for. `definition` is the whole command line, which some commands print.
+pub async fn run(
+    command: Command,
+    output: Output,
+    signals: Signals,
+    definition: fn() -> clap::Command,
+) -> Result<Exit, Failure> {
     match command {
         Command::Demo(args) => demo::run(&args, output, signals).await,
         Command::Load(args) => load::run(&args, output, signals).await,
@@ -86,5 +94,6 @@ pub async fn run(command: Command, output: Output, signals: Signals) -> Result<E
         Command::Copy(args) => Box::pin(copy::run(&args, output, &signals)).await,
         Command::Lab(args) => lab::run(&args, output, signals).await,
         Command::Db(args) => db::run(&args, output).await,
+        Command::Own(args) => own::run(&args, output, definition).await,
     }
 }

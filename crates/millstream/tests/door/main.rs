@@ -31,6 +31,7 @@ mod lab_slow_disk;
 mod local;
 mod network;
 mod network_guest;
+mod own;
 mod packets;
 mod ranges;
 mod ranges_answers;
