@@ -1,6 +1,7 @@
 //! Housekeeping commands of the workspace, run as `cargo xtask COMMAND`.
 
 mod arrows;
+mod dist;
 mod fuzz;
 mod lines;
 mod paths;
@@ -32,6 +33,17 @@ const COMMANDS: &[Command] = &[
         name: "lines",
         about: "count source lines by crate, without tests, blanks and comments",
         run: lines::command,
+    },
+    Command { name: "wheel", about: "make the Python wheel in target/packages: [--target TRIPLE]", run: dist::wheel },
+    Command {
+        name: "deb",
+        about: "make the Debian package in target/packages: [--target TRIPLE] [--revision N]",
+        run: dist::deb,
+    },
+    Command {
+        name: "dist",
+        about: "make every package with checksums and the list of components, as deb does: twice the same bytes",
+        run: dist::dist,
     },
     Command { name: "help", about: "show this list", run: help },
 ];

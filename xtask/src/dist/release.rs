@@ -1,0 +1,79 @@
+//! What is packaged: its version, its target, its moment, and the folders in which it is made.
+
+use super::components::Components;
+use super::options::{Options, Target};
+use super::programs::{cannot, printed};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What is packaged.
+pub(super) struct Release {
+    /// The root of the workspace.
+    pub(super) root: PathBuf,
+    /// Where finished packages go.
+    pub(super) packages: PathBuf,
+    /// Where everything else is made.
+    pub(super) work: PathBuf,
+    pub(super) target: Target,
+    /// Of the program, and so of every package.
+    pub(super) version: String,
+    /// As Debian counts.
+    pub(super) debian_version: String,
+    /// The moment that files in packages have, in seconds since 1970.
+    pub(super) moment: String,
+}
+
+impl Release {
+    /// A release of the checked-out commit.
+    pub(super) fn of(options: &Options, components: &Components) -> Result<Self, String> {
+        let root = crate::workspace_root();
+        let (packages, work) = (root.join("target/packages"), root.join("target/dist"));
+        for folder in [&packages, &work] {
+            fs::create_dir_all(folder).map_err(cannot("make", folder))?;
+        }
+        let version = components.program().version.clone();
+        let debian_version = format!("{version}-{}", options.revision);
+        let moment = moment(&root)?;
+        Ok(Self { root, packages, work, target: options.target, version, debian_version, moment })
+    }
+
+    /// A program, which takes moments from this release and nothing from the language of the machine.
+    pub(super) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env("LC_ALL", "C").env("TZ", "UTC").env("SOURCE_DATE_EPOCH", &self.moment);
+        command
+    }
+
+    /// The moment in a format of `date`.
+    pub(super) fn date(&self, format: &str) -> Result<String, String> {
+        let date = printed(self.command("date").arg("-u").arg("-d").arg(format!("@{}", self.moment)).arg(format))?;
+        Ok(date.trim().to_owned())
+    }
+
+    /// A new, empty folder of this name in which something is made.
+    pub(super) fn new_folder(&self, name: &str) -> Result<PathBuf, String> {
+        let folder = self.work.join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(cannot("remove", &folder))?;
+        }
+        fs::create_dir_all(&folder).map_err(cannot("make", &folder))?;
+        Ok(folder)
+    }
+}
+
+/// What the caller says, or when the last commit was made. So two builds of a commit have the same bytes.
+fn moment(root: &Path) -> Result<String, String> {
+    let said = std::env::var("SOURCE_DATE_EPOCH").ok().filter(|said| !said.is_empty());
+    let moment = match said {
+        Some(said) => said,
+        None => printed(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root))
+            .map_err(|error| format!("{error}\n  hint: without git, set SOURCE_DATE_EPOCH to seconds since 1970"))?,
+    };
+    let moment = moment.trim().to_owned();
+    match moment.parse::<u64>() {
+        Ok(_) => Ok(moment),
+        Err(_) => Err(format!("SOURCE_DATE_EPOCH takes seconds since 1970, not \"{moment}\"")),
+    }
+}

@@ -1,0 +1,156 @@
+//! The wheel: the program and the Python package, linked against an old C library.
+
+use super::components::Components;
+use super::programs::{cannot, printed, run};
+use super::release::Release;
+use super::spdx;
+use super::tools::Tools;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The C library against which the program is linked. Distributions from 2019 on have it.
+const GLIBC: (u32, u32) = (2, 28);
+
+/// The folder of the Python package.
+pub(super) const PROJECT: &str = "clients/python";
+
+/// A finished wheel.
+pub(super) struct Wheel {
+    pub(super) file: PathBuf,
+    /// The program that is in it. Every other package has the same.
+    pub(super) program: PathBuf,
+    /// The C library that the program needs at least.
+    pub(super) glibc: (u32, u32),
+    /// The libraries from which it takes symbols.
+    pub(super) libraries: Vec<String>,
+}
+
+/// What auditwheel says of a wheel.
+#[derive(Debug, Deserialize)]
+struct Audit {
+    overall_tag: String,
+    versioned_symbols: BTreeMap<String, Vec<String>>,
+}
+
+/// Builds the program and the wheel.
+pub(super) fn make(release: &Release, components: &Components) -> Result<Wheel, String> {
+    let project = release.root.join(PROJECT);
+    let settings = project.join("pyproject.toml");
+    if !settings.is_file() {
+        return Err(format!("{} is missing: it says how the wheel is made", settings.display()));
+    }
+    let tools = Tools::ready(release)?;
+    let made = release.new_folder("wheel")?;
+    let platform = format!("manylinux_{}_{}", GLIBC.0, GLIBC.1);
+    let mut maturin = tools.command(release, "maturin");
+    maturin
+        .args(["build", "--release", "--locked", "--zig", "--auditwheel", "check", "--compatibility"])
+        .arg(&platform);
+    maturin.args(["--target", release.target.triple, "--target-dir"]).arg(release.work.join("build"));
+    maturin.arg("--sbom-include").arg(spdx::write(release, components)?);
+    maturin.arg("--out").arg(&made).arg("--strip");
+    // The caches of zig, too, are made below `target`.
+    maturin.env("XDG_CACHE_HOME", release.work.join("cache"));
+    maturin.env("CARGO_ENCODED_RUSTFLAGS", without_places(release, components));
+    run(maturin.current_dir(&project))?;
+
+    let name = format!("millstream-{}-py3-none-{platform}_{}.whl", release.version, release.target.machine);
+    let found = made.join(&name);
+    if !found.is_file() {
+        let there = fs::read_dir(&made).map_err(cannot("list", &made))?;
+        let there: Vec<String> =
+            there.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        return Err(format!(
+            "maturin made {}, not {name}\n  hint: the version in {PROJECT}/pyproject.toml is dynamic, so that it is the \
+             program's",
+            there.join(", ")
+        ));
+    }
+    let audit = printed(tools.module(release, "auditwheel").args(["show", "--json"]).arg(&found))?;
+    let (glibc, libraries) = judged(&audit, release.target.machine)?;
+    let program = unpacked(release, &found)?;
+    let file = release.packages.join(&name);
+    fs::copy(&found, &file).map_err(cannot("write", &file))?;
+    Ok(Wheel { file, program, glibc, libraries })
+}
+
+/// Flags of rustc by which no path of this machine gets into the program: the same commit has the same bytes in another
+/// folder, too.
+fn without_places(release: &Release, components: &Components) -> OsString {
+    let mut flags = OsString::from("--remap-path-prefix=");
+    flags.push(&release.root);
+    flags.push("=/millstream");
+    if let Some(registry) = components.registry() {
+        // Cargo separates flags so, because a path may have spaces.
+        flags.push("\u{1f}--remap-path-prefix=");
+        flags.push(registry);
+        flags.push("=/registry");
+    }
+    flags
+}
+
+/// The C library and the libraries that a wheel needs, if it may have its name.
+fn judged(audit: &str, machine: &str) -> Result<((u32, u32), Vec<String>), String> {
+    let audit: Audit = serde_json::from_str(audit.trim())
+        .map_err(|error| format!("auditwheel said what cannot be read: {error}: {}", audit.trim()))?;
+    let tag = audit.overall_tag.strip_suffix(machine).unwrap_or_default();
+    let allowed = tag.strip_prefix("manylinux_").and_then(|tag| version(&tag.trim_end_matches('_').replace('_', ".")));
+    if allowed.is_none_or(|allowed| allowed > GLIBC) {
+        return Err(format!(
+            "auditwheel calls the wheel {}, but it must run with glibc {}.{}",
+            audit.overall_tag, GLIBC.0, GLIBC.1
+        ));
+    }
+    let symbols = audit.versioned_symbols.values().flatten();
+    let needed = symbols.filter_map(|symbol| version(symbol.strip_prefix("GLIBC_")?)).max();
+    Ok((needed.unwrap_or(GLIBC), audit.versioned_symbols.into_keys().collect()))
+}
+
+/// The first two numbers of a version.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split('.').map(str::parse::<u32>);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Takes the program out of a wheel, which is a zip file.
+fn unpacked(release: &Release, wheel: &Path) -> Result<PathBuf, String> {
+    let folder = release.new_folder("unpacked")?;
+    run(release.command("python3").args(["-m", "zipfile", "-e"]).arg(wheel).arg(&folder))?;
+    let inside = folder.join(format!("millstream-{}.data/scripts/millstream", release.version));
+    let program = release.new_folder("program")?.join("millstream");
+    fs::copy(&inside, &program).map_err(cannot("take from the wheel", &inside))?;
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).map_err(cannot("open up", &program))?;
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn audit(tag: &str) -> String {
+        format!(
+            r#"{{"version": 1, "overall_tag": "{tag}", "pure": false, "external_libs": {{}},
+               "versioned_symbols": {{"libc.so.6": ["GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.9"], "libm.so.6": ["GLIBC_2.27"]}}}}"#
+        )
+    }
+
+    #[test]
+    fn a_wheel_says_what_it_needs() {
+        let libraries = ["libc.so.6", "libm.so.6"].map(str::to_owned).to_vec();
+        for tag in ["manylinux_2_28_x86_64", "manylinux_2_5_x86_64"] {
+            assert_eq!(judged(&audit(tag), "x86_64"), Ok(((2, 27), libraries.clone())), "{tag}");
+        }
+    }
+
+    #[test]
+    fn a_wheel_for_newer_machines_is_refused() {
+        for tag in ["manylinux_2_34_x86_64", "linux_x86_64", "manylinux_2_28_aarch64", "manylinux_3_0_x86_64"] {
+            assert!(judged(&audit(tag), "x86_64").unwrap_err().contains(tag), "{tag}");
+        }
+        assert!(judged("{}", "x86_64").unwrap_err().starts_with("auditwheel said"));
+    }
+}
