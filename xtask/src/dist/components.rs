@@ -125,7 +125,7 @@ impl Package {
         let Self { name, version, license, manifest_path, source, .. } = self;
         let folder = manifest_path.parent().unwrap_or(Path::new(".")).to_owned();
         // Older crates separate licences so.
-        let license = license.map(|license| license.replace('/', " OR "));
+        let license = license.map(|license| license.split('/').map(str::trim).collect::<Vec<_>>().join(" OR "));
         let checksum = checksums.get(&(name.clone(), version.clone())).cloned();
         Component { name, version, license, folder, checksum, is_foreign: source.is_some() }
     }
@@ -174,7 +174,7 @@ pub(super) mod tests {
     const METADATA: &str = r#"{
         "packages": [
             {"id": "m", "name": "millstream", "version": "0.1.0", "license": "MIT", "manifest_path": "/r/m/Cargo.toml", "source": null},
-            {"id": "b", "name": "b", "version": "2.0.0", "license": "MIT/Apache-2.0", "manifest_path": "/c/b-2/Cargo.toml", "source": "registry"},
+            {"id": "b", "name": "b", "version": "2.0.0", "license": "MIT / Apache-2.0", "manifest_path": "/c/b-2/Cargo.toml", "source": "registry"},
             {"id": "a", "name": "a", "version": "1.0.0+x", "license": null, "manifest_path": "/c/a-1/Cargo.toml", "source": "registry"},
             {"id": "t", "name": "t", "version": "1.0.0", "license": "MIT", "manifest_path": "/c/t-1/Cargo.toml", "source": "registry"}
         ],
