@@ -6,6 +6,7 @@ mod deb;
 mod notices;
 mod options;
 mod programs;
+mod python;
 mod release;
 mod sdist;
 mod spdx;

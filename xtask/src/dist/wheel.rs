@@ -1,7 +1,10 @@
 //! The wheel: the program and the Python package, linked against an old C library.
 
 use super::components::Components;
+use super::contents::put;
+use super::notices;
 use super::programs::{cannot, printed, run};
+use super::python;
 use super::release::Release;
 use super::spdx;
 use super::tools::Tools;
@@ -14,9 +17,6 @@ use std::path::{Path, PathBuf};
 
 /// The C library against which the program is linked. Distributions from 2019 on have it.
 const GLIBC: (u32, u32) = (2, 28);
-
-/// The folder of the Python package.
-pub(super) const PROJECT: &str = "clients/python";
 
 /// A finished wheel.
 pub(super) struct Wheel {
@@ -38,19 +38,17 @@ struct Audit {
 
 /// Builds the program and the wheel.
 pub(super) fn make(release: &Release, components: &Components) -> Result<Wheel, String> {
-    let project = release.root.join(PROJECT);
-    let settings = project.join("pyproject.toml");
-    if !settings.is_file() {
-        return Err(format!("{} is missing: it says how the wheel is made", settings.display()));
-    }
     let tools = Tools::ready(release)?;
+    let project = release.new_folder("python")?;
+    python::lay_out(release, &project, &builder(release))?;
+    // The licences of others go to the wheel's own.
+    put(&project.join("NOTICE.txt"), notices::text(components)?.as_bytes())?;
     let made = release.new_folder("wheel")?;
     let platform = format!("manylinux_{}_{}", GLIBC.0, GLIBC.1);
     let mut maturin = tools.command(release, "maturin");
-    maturin
-        .args(["build", "--release", "--locked", "--zig", "--auditwheel", "check", "--compatibility"])
-        .arg(&platform);
-    maturin.args(["--target", release.target.triple, "--target-dir"]).arg(release.work.join("build"));
+    maturin.args(["build", "--release", "--locked", "--zig", "--auditwheel", "check"]);
+    maturin.arg("--compatibility").arg(&platform).args(["--target", release.target.triple]);
+    maturin.arg("--target-dir").arg(release.work.join("build"));
     maturin.arg("--sbom-include").arg(spdx::write(release, components)?);
     maturin.arg("--out").arg(&made).arg("--strip");
     // The caches of zig, too, are made below `target`.
@@ -64,11 +62,7 @@ pub(super) fn make(release: &Release, components: &Components) -> Result<Wheel, 
         let there = fs::read_dir(&made).map_err(cannot("list", &made))?;
         let there: Vec<String> =
             there.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        return Err(format!(
-            "maturin made {}, not {name}\n  hint: the version in {PROJECT}/pyproject.toml is dynamic, so that it is the \
-             program's",
-            there.join(", ")
-        ));
+        return Err(format!("maturin made {}, not {name}", there.join(", ")));
     }
     let audit = printed(tools.module(release, "auditwheel").args(["show", "--json"]).arg(&found))?;
     let (glibc, libraries) = judged(&audit, release.target.machine)?;
@@ -76,6 +70,18 @@ pub(super) fn make(release: &Release, components: &Components) -> Result<Wheel, 
     let file = release.packages.join(&name);
     fs::copy(&found, &file).map_err(cannot("write", &file))?;
     Ok(Wheel { file, program, glibc, libraries })
+}
+
+/// What makes a wheel of the Python package and of the program, which is not one of its modules.
+fn builder(release: &Release) -> String {
+    let manifest = release.root.join("crates/millstream/Cargo.toml");
+    // A string of JSON is one of TOML, too. maturin would list the crates with paths of this machine.
+    let manifest = serde_json::Value::from(manifest.to_string_lossy());
+    format!(
+        "[build-system]\nrequires = [\"maturin>=1.16,<2\"]\nbuild-backend = \"maturin\"\n\n\
+         [tool.maturin]\nbindings = \"bin\"\nmanifest-path = {manifest}\npython-source = \".\"\n\n\
+         [tool.maturin.sbom]\nrust = false\nauditwheel = false\n"
+    )
 }
 
 /// Flags of rustc by which no path of this machine gets into the program: the same commit has the same bytes in another
@@ -120,6 +126,10 @@ fn version(text: &str) -> Option<(u32, u32)> {
 fn unpacked(release: &Release, wheel: &Path) -> Result<PathBuf, String> {
     let folder = release.new_folder("unpacked")?;
     run(release.command("python3").args(["-m", "zipfile", "-e"]).arg(wheel).arg(&folder))?;
+    let package = folder.join("millstream/__init__.py");
+    if !package.is_file() {
+        return Err(format!("the wheel has no Python package: {} is missing", package.display()));
+    }
     let inside = folder.join(format!("millstream-{}.data/scripts/millstream", release.version));
     let program = release.new_folder("program")?.join("millstream");
     fs::copy(&inside, &program).map_err(cannot("take from the wheel", &inside))?;
