@@ -82,10 +82,21 @@ pub fn typed(mut words: Vec<OsString>) -> Vec<OsString> {
 
 /// Whether `--output json` is among the words. This must be known even if the command line is wrong.
 pub fn asks_for_json(words: &[OsString]) -> bool {
+    asks(words, "--output")
+}
+
+/// Whether `--progress json` is among the words. This must be known before the first message.
+pub fn asks_for_lines(words: &[OsString]) -> bool {
+    asks(words, "--progress")
+}
+
+/// Whether an option is among the words with the value `json`.
+fn asks(words: &[OsString], option: &str) -> bool {
     let words = words.iter().take_while(|word| *word != "--");
     let pairs = words.clone().zip(words.clone().skip(1));
-    pairs.into_iter().any(|(flag, value)| flag == "--output" && value == "json")
-        || words.into_iter().any(|word| word == "--output=json")
+    let together = format!("{option}=json");
+    pairs.into_iter().any(|(flag, value)| flag == option && value == "json")
+        || words.into_iter().any(|word| *word == *together)
 }
 
 /// Prints help and version on stdout, a wrong command line on stderr.
@@ -180,6 +191,18 @@ mod tests {
         }
         let flags = ["millstream", "get", "t", "-5", "-x"].map(OsString::from).to_vec();
         assert!(Args::try_parse_from(typed(flags)).is_err());
+    }
+
+    #[test]
+    fn json_is_asked_for_before_the_words_are_checked() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (line, output, progress) in [
+            ("millstream load - --output json --progress=json", true, true),
+            ("millstream load - --progress json --nonsense", false, true),
+            ("millstream load --output text -- --progress json", false, false),
+        ] {
+            assert_eq!((asks_for_json(&words(line)), asks_for_lines(&words(line))), (output, progress), "{line}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod commands;
 mod confirmation;
 mod demo;
 mod enrich;
+mod event_line;
 mod exit;
 mod failure;
 mod file_pattern;
@@ -43,6 +44,10 @@ fn main() -> std::process::ExitCode {
     failure::report_panics();
     let typed = command_line::typed(std::env::args_os().collect());
     if command_line::asks_for_json(&typed) {
+        failure::print_as_json();
+    }
+    if command_line::asks_for_lines(&typed) {
+        event_line::print_as_lines();
         failure::print_as_json();
     }
     let args = match Args::try_parse_from(&typed) {

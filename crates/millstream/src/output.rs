@@ -1,11 +1,13 @@
 //! What a command prints: data on stdout, everything else on stderr.
 
+use crate::event_line;
 use crate::failure::Failure;
 use crate::screen::{self, COLUMNS_DEFAULT};
 use crate::secret::masked;
 use crate::table::{Column, Table, wrap};
 use millstream_host::write_target;
 use serde::Serialize;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -132,6 +134,11 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
 
 /// Prints a message on stderr. If it has several lines, the later ones are indented.
 pub fn note(text: &str) {
+    if event_line::prints_as_lines() {
+        // If stderr is closed, nobody can read the message.
+        event_line::print("note", json!({ "text": text }));
+        return;
+    }
     // If stderr is closed, nobody can read the message.
     let _ = screen::stderr().write_all(format!("{}\n", screen::indented(&masked(text))).as_bytes());
 }

@@ -1,15 +1,20 @@
-//! The progress of a command on stderr: a bar on a terminal, plain lines elsewhere.
+//! The progress of a command on stderr: a bar on a terminal, plain lines elsewhere, lines of JSON for programs.
 
+use crate::event_line;
 use crate::output::note;
 use crate::quantity;
 use crate::screen::{stderr_columns, visible};
+use crate::signal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use millstream_engine::{Event, Observer, Tally};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time between plain lines.
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
+/// Time between events with counts.
+const EVENT_EVERY: Duration = Duration::from_millis(250);
 /// Time between two updates of the bar.
 const BAR_EVERY: Duration = Duration::from_millis(100);
 /// On a terminal with fewer columns, the bar and the time left are not shown.
@@ -22,6 +27,8 @@ pub enum ProgressChoice {
     Auto,
     /// A line every five seconds
     Plain,
+    /// Lines of JSON: events, and the counts four times a second
+    Json,
     /// Nothing
     None,
 }
@@ -33,6 +40,9 @@ pub trait Counts: Send + Sync + 'static {
 
     /// What was done, in words, and how fast.
     fn state(&self, elapsed: Duration) -> String;
+
+    /// What was done, in numbers with their names.
+    fn counts(&self) -> Vec<(&'static str, u64)>;
 }
 
 impl Counts for Tally {
@@ -54,27 +64,39 @@ impl Counts for Tally {
         }
         text
     }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![("documents", self.documents()), ("rejected", self.rejects()), ("bytes", self.bytes())]
+    }
 }
 
 /// Shows a command's progress until it is finished or dropped.
 pub struct Progress {
     bar: Option<ProgressBar>,
     task: Option<tokio::task::JoinHandle<()>>,
+    /// What the last event says, and since when it is counted.
+    events: Option<(Arc<dyn Counts>, Instant)>,
 }
 
 impl Progress {
     /// Starts showing the counts.
     pub fn start(choice: ProgressChoice, counts: Arc<impl Counts>) -> Self {
         match choice {
-            ProgressChoice::None => Self { bar: None, task: None },
+            ProgressChoice::None => Self { bar: None, task: None, events: None },
+            ProgressChoice::Json => {
+                let counts: Arc<dyn Counts> = counts;
+                let begun = Instant::now();
+                let task = tokio::spawn(print_events(Arc::clone(&counts), begun));
+                Self { bar: None, task: Some(task), events: Some((counts, begun)) }
+            }
             ProgressChoice::Auto if redraws() => {
                 let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
                 bar.set_style(style(false, false));
                 let task = tokio::spawn(draw(bar.clone(), counts));
-                Self { bar: Some(bar), task: Some(task) }
+                Self { bar: Some(bar), task: Some(task), events: None }
             }
             ProgressChoice::Auto | ProgressChoice::Plain => {
-                Self { bar: None, task: Some(tokio::spawn(print_lines(counts))) }
+                Self { bar: None, task: Some(tokio::spawn(print_lines(counts))), events: None }
             }
         }
     }
@@ -95,6 +117,9 @@ impl Drop for Progress {
         }
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+        }
+        if let Some((counts, begun)) = &self.events {
+            print_counts(&**counts, *begun);
         }
     }
 }
@@ -147,6 +172,34 @@ async fn print_lines(counts: Arc<impl Counts>) {
     }
 }
 
+/// Prints events with counts. If nobody reads them any more, the command ends in good order: the program that started
+/// it is gone.
+async fn print_events(counts: Arc<dyn Counts>, begun: Instant) {
+    loop {
+        tokio::time::sleep(EVENT_EVERY).await;
+        if !print_counts(&*counts, begun) {
+            signal::terminate();
+            return;
+        }
+    }
+}
+
+/// Prints an event with the counts. `false`: nobody reads it.
+fn print_counts(counts: &dyn Counts, begun: Instant) -> bool {
+    let elapsed = begun.elapsed();
+    let (read, total) = counts.input();
+    let mut members = json!({
+        "seconds": elapsed.as_secs_f64(),
+        "input_bytes": read,
+        "input_bytes_total": total,
+        "text": counts.state(elapsed),
+    });
+    for (name, count) in counts.counts() {
+        members[name] = count.into();
+    }
+    event_line::print("progress", members)
+}
+
 /// Prints lines beside the progress.
 #[derive(Debug, Clone)]
 pub struct Printer {
@@ -170,7 +223,11 @@ impl Printer {
 
 impl Observer for Printer {
     fn event(&self, event: Event) {
-        if let Event::Key(columns) = &event {
+        if event_line::prints_as_lines() {
+            if let Some((name, members)) = event_line::of_load(event) {
+                event_line::print(name, members);
+            }
+        } else if let Event::Key(columns) = &event {
             columns.iter().for_each(|column| self.line(&format!("key: {column}")));
         } else if let Event::Columns(columns) = &event {
             columns.iter().for_each(|column| self.line(&format!("column: {column}")));

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::limits::LAST_WAIT;
 use millstream_host::hangup_is_ignored;
 use millstream_pg::{ConnInfo, Roster};
+use rustix::process::{getpid, kill_process};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -105,6 +106,12 @@ impl Signals {
     fn roster(&self) -> MutexGuard<'_, Option<Roster>> {
         self.roster.lock().unwrap_or_else(|e| e.into_inner())
     }
+}
+
+/// Asks this process to end in good order, as SIGTERM from outside does.
+pub fn terminate() {
+    // A process may send itself a signal, so this cannot fail.
+    let _ = kill_process(getpid(), rustix::process::Signal::TERM);
 }
 
 /// Ends the process after the second signal. A command with sessions gets a moment to end by itself.

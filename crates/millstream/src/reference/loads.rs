@@ -1,8 +1,9 @@
-//! `docs/reference/loads.md`: the words that a load takes, and why it rejects a document.
+//! `docs/reference/loads.md`: the words that a load takes, why it rejects a document, and what it reports.
 
 use super::commands::{escaped, fill};
 use super::{Page, table};
 use crate::command_line::Args;
+use crate::event_line::EVENTS;
 use clap::CommandFactory;
 use millstream_engine::MODES;
 use millstream_model::REASONS;
@@ -36,7 +37,19 @@ fn text() -> String {
     }
     page.push_str("\n## Reasons of rejects\n\n");
     let reasons: Vec<_> = REASONS.iter().map(|reason| row(reason.code(), reason.about())).collect();
-    page + &table(&["reason", "why a document is rejected"], &reasons)
+    page.push_str(&table(&["reason", "why a document is rejected"], &reasons));
+    page.push_str("\n## Events\n\n");
+    fill(
+        &mut page,
+        "",
+        "With `--progress json`, everything on stderr is a line of JSON: an event, whose member `event` is its name, or an \
+         error. New names and members may come; skip those that you do not know. If nobody reads stderr any more, the \
+         command ends as after SIGTERM, because the program that started it is gone.",
+    );
+    page.push('\n');
+    // These texts are Markdown already.
+    let events: Vec<_> = EVENTS.iter().map(|(name, about)| vec![format!("`{name}`"), (*about).to_owned()]).collect();
+    page + &table(&["`event`", "what happened, and the members that say more"], &events)
 }
 
 /// The values that an option of `load` has.

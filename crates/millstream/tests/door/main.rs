@@ -16,6 +16,7 @@ mod doctor_healthy;
 mod doctor_index;
 mod doctor_measure;
 mod doctor_watch;
+mod events;
 mod explain_index;
 mod guard;
 mod guides;

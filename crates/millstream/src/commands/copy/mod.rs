@@ -317,4 +317,15 @@ impl Counts for Tally {
         }
         text
     }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        let counts = [
+            ("entries", &self.done),
+            ("entries_seen", &self.seen),
+            ("bytes", &self.done_bytes),
+            ("bytes_seen", &self.seen_bytes),
+            ("failed", &self.failed),
+        ];
+        counts.into_iter().map(|(name, count)| (name, count.load(Relaxed))).collect()
+    }
 }

@@ -336,6 +336,11 @@ impl Counts for Counted {
         }
         text
     }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        let At { ranges, rejected, .. } = *self.at();
+        vec![("ranges", ranges), ("rejected", rejected)]
+    }
 }
 
 /// Watches a build: shows how far it is, keeps its rejects, and stops it after a signal.
