@@ -1,0 +1,121 @@
+"""Data frames, sent as an Arrow stream."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ._errors import Error
+
+if TYPE_CHECKING:
+    from ._child import Child
+    from ._sources import Look
+
+#: Bytes that a batch should have. A wider row makes a larger one.
+BATCH_BYTES = 1 << 22
+
+#: The end of a stream.
+END = b"\xff\xff\xff\xff\0\0\0\0"
+#: The beginning of a message that has no end: a stream with a name that breaks off must not look as if it were whole.
+BROKEN = b"\xff\xff\xff\xff\x10"
+
+
+def is_frame(data: Any) -> bool:
+    """Whether it is a table of columns: of pandas, Polars, Arrow, DuckDB, or anything with an Arrow stream."""
+    return hasattr(data, "__arrow_c_stream__") or _is_pandas(data)
+
+
+def _is_pandas(data: Any) -> bool:
+    kind = type(data)
+    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+
+
+class Arrow:
+    """A data frame. Its rows become documents, its columns their members."""
+
+    def __init__(self, data: Any, *, named: bool, index: bool) -> None:
+        self.feeds = True
+        self.format: str | None = "arrow"
+        self.names = ["-"]
+        self._named = named
+        try:
+            self._arrow: Any = import_module("pyarrow")
+        except ImportError as error:
+            raise Error("a data frame needs pyarrow", hint="pip install pyarrow") from error
+        self._reader = self._read(data, index)
+        self._open: tuple[int, bytes] = (0, b"")
+
+    def _read(self, data: Any, index: bool) -> Any:
+        if _is_pandas(data):
+            if index and None in data.index.names:
+                raise ValueError("the index has no name, which its column needs; set df.index.name")
+            # Without the index a range would be lost, and an index that was not asked for would be a column.
+            return self._arrow.Table.from_pandas(data, preserve_index=index).to_reader()
+        if index:
+            raise TypeError("index=True is for data frames of pandas")
+        if hasattr(data, "read_next_batch"):
+            return data
+        return self._arrow.RecordBatchReader.from_stream(data)
+
+    def feed(self, child: Child, look: Look) -> None:
+        """Sends all batches, unless the program reads no more."""
+        sink = _Parts()
+        with self._arrow.ipc.new_stream(self._arrow.PythonFile(sink, mode="w"), self._reader.schema) as writer:
+            for batch in self._reader:
+                rows = max(1, BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1))
+                for at in range(0, batch.num_rows, rows):
+                    writer.write_batch(batch.slice(at, rows))
+                    # A batch is handed over as a whole or not at all.
+                    if not self._send(child, sink, look):
+                        return
+        self._send(child, sink, look)
+        child.close_input()
+
+    def rest(self, child: Child, look: Look) -> None:
+        """Sends the batch that is whole, and the end that fits."""
+        number, piece = self._open
+        if piece:
+            child.send(number, piece, look)
+        if number or piece:
+            child.send(number + 1, BROKEN if self._named else END, look)
+        child.close_input()
+
+    def _send(self, child: Child, sink: _Parts, look: Look) -> bool:
+        number, _ = self._open
+        self._open = (number, sink.take())
+        alive = child.send(number, self._open[1], look) if self._open[1] else True
+        look()
+        self._open = (number + 1, b"")
+        return alive
+
+
+class _Parts:
+    """A file in memory, which gives away what was written to it."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        return len(self._parts[-1])
+
+    def take(self) -> bytes:
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False

@@ -1,0 +1,116 @@
+"""A call of the program, from its start to its answer."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ._child import Child
+from ._errors import SIGNALLED, Died, Error, Interrupted, attach, made_of
+from ._progress import Callback, Reporter
+from ._receipt import Receipt, receipt_from
+from ._sources import Source
+from ._target import Target
+
+
+class Run:
+    """A call of the program."""
+
+    def __init__(self, words: Sequence[str], target: Target, source: Source | None, program: str) -> None:
+        self._command = [program, *words]
+        self._target = target
+        self._source = source
+        self._child: Child | None = None
+
+    def __call__(self, progress: bool | Callback | None = None) -> list[Any]:
+        """Runs the program, and returns the values that it printed."""
+        feeds = self._source is not None and self._source.feeds
+        reporter = Reporter(progress)
+        child = self._child = Child(self._command, self._target.environment(), feeds=feeds)
+        try:
+
+            def look() -> None:
+                reporter.look(child)
+
+            try:
+                if self._source is not None:
+                    self._source.feed(child, look)
+                child.wait(look)
+                look()
+            except BaseException as error:
+                self._end_for(error, child)
+            return self._answer(child)
+        finally:
+            child.kill()
+            reporter.close()
+
+    def notes(self) -> tuple[str, ...]:
+        """The messages of the program."""
+        return () if self._child is None else tuple(self._child.notes)
+
+    def died(self) -> Error:
+        """The exception for an end without an answer."""
+        assert self._child is not None
+        return self._child.died()
+
+    def receipt(self) -> Receipt | None:
+        """The receipt that the program has printed."""
+        child = self._child
+        if child is None or not child.ended:
+            return None
+        try:
+            return receipt_from(child.values(), tuple(child.notes), self._target)
+        except Died:
+            return None
+
+    def _answer(self, child: Child) -> list[Any]:
+        if child.problem is not None:
+            raise child.problem
+        if child.error is not None:
+            raise made_of(child.error, child.code, self.receipt())
+        if child.code in SIGNALLED:
+            message = f"somebody sent the program {signal.Signals(child.code - 128).name}"
+            hint = "the same call resumes if it loads files, or a stream with name="
+            raise made_of({"error": message, "hint": hint}, child.code, self.receipt())
+        values = child.values()
+        # A process that ignores SIGCHLD never learns the exit code, so the answer counts.
+        if child.code not in (0, 1) or not values:
+            raise child.died()
+        return values
+
+    def _end_for(self, error: BaseException, child: Child) -> NoReturn:
+        """Ends the program in good order for an exception, and raises that."""
+        interrupts = isinstance(error, KeyboardInterrupt)
+
+        def look() -> None:
+            """What the caller's own code is not asked any more."""
+
+        if not child.ended:
+            if self._source is not None and self._source.feeds:
+                self._source.rest(child, look)
+            else:
+                child.signal(signal.SIGINT)
+            # Another exception comes from a second Ctrl-C: then `kill` ends the program.
+            child.wait(look)
+        receipt, problem = self.receipt(), None
+        if child.error is not None and child.code not in SIGNALLED:
+            problem = made_of(child.error, child.code, receipt)
+            if receipt is not None and _is_break(problem):
+                # The place where the stream breaks off counts as a reject until the load is resumed.
+                receipt, problem = _without_break(receipt), None
+        if interrupts:
+            committed = "nothing was committed" if receipt is None else f"{receipt.read:,} documents are committed"
+            raise Interrupted(f"interrupted: {committed}", receipt) from problem
+        attach(error, receipt, problem)
+        raise error
+
+
+def _is_break(problem: Error) -> bool:
+    return problem.code == 2 and problem.message.startswith("the source is damaged: ")
+
+
+def _without_break(receipt: Receipt) -> Receipt:
+    from dataclasses import replace
+
+    return replace(receipt, read=max(receipt.read - 1, 0), rejected=max(receipt.rejected - 1, 0))
