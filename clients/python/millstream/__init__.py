@@ -8,8 +8,6 @@
 The work is done by the program `millstream`, which runs beside Python and talks to it through pipes.
 """
 
-from __future__ import annotations
-
 __version__ = "0.1.0"
 
 # Type checkers take every variable of this name as true.

@@ -315,7 +315,8 @@ class Child:
         closes them."""
         self._forget()
         self._close_wake()
-        # So that nothing here waits for a process that is no child.
+        # So that nothing here waits for a thread that is not there, or for a process that is no child.
+        self.refused = self.ended = True
         self._process.returncode = 0
 
 

@@ -85,17 +85,20 @@ _ATTRIBUTE = "millstream_receipt"
 
 def attach(error: BaseException, receipt: Receipt | None, problem: Error | None) -> None:
     """Notes in an exception of the caller what the load that it ended has committed."""
+    notes = []
+    if problem is not None:
+        notes.append(f"millstream: the load also failed: {problem}")
+    if receipt is not None:
+        notes.append(f"millstream: {receipt.read:,} documents are committed in load {receipt.load_id}")
     try:
         setattr(error, _ATTRIBUTE, receipt)
-    except AttributeError:
+        # Since Python 3.11.
+        add_note = getattr(error, "add_note", lambda note: None)
+        for note in notes:
+            add_note(note)
+    except Exception:
+        # Some exceptions take no attributes. The exception itself counts for more.
         pass
-    add_note = getattr(error, "add_note", None)
-    if add_note is None:
-        return
-    if problem is not None:
-        add_note(f"millstream: the load also failed: {problem}")
-    if receipt is not None:
-        add_note(f"millstream: {receipt.read:,} documents are committed in load {receipt.load_id}")
 
 
 def receipt_of(error: BaseException) -> Receipt | None:
