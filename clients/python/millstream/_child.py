@@ -107,9 +107,14 @@ class Child:
         """Hands over a piece, and waits until the one before is in the pipe. False: the program reads no more."""
         self._inbox.append((number, piece))
         self._wake()
-        while self.written < number - 1 and not self.refused and not self.ended:
+        while self.written < number - 1 and self.reads:
             self.tick()
             look()
+        return self.reads
+
+    @property
+    def reads(self) -> bool:
+        """Whether the program may read more."""
         return not self.refused and not self.ended
 
     def close_input(self) -> None:

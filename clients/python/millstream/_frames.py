@@ -83,7 +83,7 @@ class Arrow:
     def _send(self, child: Child, sink: _Parts, look: Look) -> bool:
         number, _ = self._open
         self._open = (number, sink.take())
-        alive = child.send(number, self._open[1], look) if self._open[1] else True
+        alive = child.send(number, self._open[1], look) if self._open[1] else child.reads
         look()
         self._open = (number + 1, b"")
         return alive

@@ -190,8 +190,8 @@ def receipt_from(values: list[Any], notes: tuple[str, ...], target: Target) -> R
     if not isinstance(answer, dict):
         return None
     if "load_id" not in answer:
-        counts = {name: int(answer.get(name, 0)) for name in ("read", "rejected")}
-        return Receipt(preview=answer, notes=notes, raw=answer, _target=target, **counts)
+        read, rejected = int(answer.get("read", 0)), int(answer.get("rejected", 0))
+        return Receipt(read=read, rejected=rejected, preview=answer, notes=notes, raw=answer, _target=target)
     published = [one for value in values[1:] if isinstance(value, list) for one in value]
     return Receipt(published=published, notes=notes, raw=answer, _target=target, **known(Receipt, answer))
 

@@ -123,7 +123,7 @@ class Documents:
         except Unwritable as error:
             unwritable = error
             text = lines(documents[: error.at]) if error.at else b""
-        alive = True
+        alive = child.reads
         if text:
             piece = text if self._frame is None else self._frame.piece(number, text)
             alive = child.send(number, piece, look)

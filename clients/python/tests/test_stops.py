@@ -87,6 +87,17 @@ class Exceptions(Place):
             self.load(({"id": n} for n in range(1_000_000)), progress=progress)
         self.assertEqual(len(self.documents()), ms.receipt_of(caught.exception).read)
 
+    def test_blanks_do_not_hide_that_the_program_has_ended(self):
+        self.plan(fail_after=1)
+
+        def documents():
+            yield {"id": 1}
+            while True:
+                yield ""
+
+        with self.assertRaisesRegex(ms.Error, "disk full"):
+            self.load(documents())
+
     def test_a_stream_with_a_name_has_no_end_when_it_breaks_off(self):
         def documents(count, error):
             for n in range(count):

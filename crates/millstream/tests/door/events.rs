@@ -29,7 +29,8 @@ async fn everything_on_stderr_is_a_line_of_json() {
     let text: String = (0..2_000).map(|n| format!("{{\"id\":{n}}}\n")).collect();
     std::fs::write(&file, format!("{text}{{\"id\":\nno\n")).unwrap();
     let file = file.to_str().unwrap();
-    let args = ["--into", "public.events", "--key", "id", "--output", "json", "--progress", "json", "--db", &db.url()];
+    let url = db.url();
+    let args = ["--into", "public.events", "--key", "id", "--output", "json", "--progress", "json", "--db", &url];
     let load = millstream(&[&["load", file], &args[..]].concat()).ends(1);
     let receipt = load.json();
     let (started, progress) = (last(&load, "started"), last(&load, "progress"));

@@ -1,0 +1,82 @@
+"""The Python blocks of the guide and of the package's README, run in their order.
+
+A comment before a block says how it is tested:
+
+- `<!-- test: parsed only, WHY -->`: it is not run;
+- `<!-- test: needs MODULE .. -->`: it is left out where one of these modules is missing, and `arrow` stands for a program
+  that reads Arrow.
+
+Lines between `<!-- test: setup` and `-->` are run, too, and make what the reader has.
+"""
+
+import contextlib
+import importlib.util
+import io
+import os
+import pathlib
+import tempfile
+import unittest
+
+from place import HERE, ms  # noqa: F401
+from test_program import DB, knows_arrow
+
+PAGES = [HERE.parent / "README.md", HERE.parent.parent.parent / "docs" / "python.md"]
+
+
+def blocks(page):
+    """The blocks of a page: line, note, text."""
+    note, begun, lines, found = "", None, [], []
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if begun is None:
+            if line == "```python":
+                begun, lines = "```", []
+            elif line == "<!-- test: setup":
+                begun, lines, note = "-->", [], ""
+            elif line.strip():
+                note = line.removeprefix("<!-- test: ").removesuffix(" -->") if line.startswith("<!-- test: ") else ""
+        elif line == begun:
+            found.append((number, note, "\n" * (number - len(lines) - 1) + "\n".join(lines) + "\n"))
+            begun, note = None, ""
+        else:
+            lines.append(line)
+    assert begun is None, f"{page}: a block is not closed"
+    return found
+
+
+def missing(note):
+    """What the machine lacks of what a note names."""
+    words = note.removeprefix("needs ").split() if note.startswith("needs ") else []
+    return [word for word in words if not (knows_arrow() if word == "arrow" else importlib.util.find_spec(word))]
+
+
+class Guide(unittest.TestCase):
+    def test_every_block_is_python(self):
+        for page in filter(pathlib.Path.exists, PAGES):
+            found = blocks(page)
+            self.assertGreater(len(found), 0)
+            for _, _, text in found:
+                compile(text, str(page), "exec")
+
+    @unittest.skipUnless(DB, "MILLSTREAM_TEST_DB names no database")
+    def test_every_block_runs(self):
+        for page in filter(pathlib.Path.exists, PAGES):
+            before, names = os.getcwd(), {"__name__": "guide"}
+            os.environ["MILLSTREAM_DB"] = DB
+            with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+                os.chdir(folder)
+                try:
+                    for number, note, text in blocks(page):
+                        if note.startswith("parsed only"):
+                            continue
+                        with self.subTest(page=page.name, line=number):
+                            lacks = missing(note)
+                            if lacks:
+                                self.skipTest(f"it needs {', '.join(lacks)}")
+                            exec(compile(text, str(page), "exec"), names)
+                finally:
+                    os.chdir(before)
+                    os.environ.pop("MILLSTREAM_DB")
+
+
+if __name__ == "__main__":
+    unittest.main()
