@@ -100,8 +100,6 @@ class Load(Place):
 
     def test_the_receipt_of_a_refresh_follows(self):
         self.plan(answer={"load_id": 7, "read": 1, "finished": True})
-        with open(self.path("millstream"), "a") as program:
-            program.write("")
         self.assertEqual(self.load("a", publish=["m", "n"]).published, [])
         self.assertEqual([arg for arg in self.called()["args"] if "publish" in arg], ["--publish=m", "--publish=n"])
 

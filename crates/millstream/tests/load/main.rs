@@ -19,6 +19,7 @@ mod models_unheard;
 mod models_values;
 mod names;
 mod opening;
+mod python;
 mod records;
 mod refresh_plan;
 mod report_queries;
