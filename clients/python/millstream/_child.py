@@ -32,6 +32,8 @@ LINE_BYTES_MAX = 1 << 20
 NOTES_MAX = 100
 #: Most seconds without a look whether the program still runs.
 LOOK_S = 0.5
+#: How long the program may take to end after each of two signals. It takes one that follows sooner for the same.
+KILL_WAITS_S = (0.2, 2.0)
 
 #: Children of this process, by identity. A process that is forked off closes their pipes.
 _living: dict[int, Child] = {}
@@ -142,13 +144,22 @@ class Child:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """Ends the program at once if it runs, and the thread. Does nothing in a process that was forked off."""
+        """Ends the program if it runs, and the thread. Does nothing in a process that was forked off.
+
+        Two signals let the program cancel what its sessions do. A program that does not listen is killed.
+        """
         if os.getpid() != self._owner:
             return
-        if not self.ended:
-            self._process.kill()
-            self._wake()
-        self._join()
+        try:
+            for wait_s in KILL_WAITS_S:
+                if not self.ended:
+                    self._process.send_signal(signal.SIGINT)
+                    self._thread.join(wait_s)
+        finally:
+            if not self.ended:
+                self._process.kill()
+                self._wake()
+            self._join()
 
     def values(self) -> list[Any]:
         """The JSON values on stdout."""

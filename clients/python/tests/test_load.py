@@ -7,7 +7,9 @@ import pickle
 import signal
 import sys
 import threading
+import types
 import unittest
+from unittest import mock
 
 from place import Place, ms
 
@@ -278,6 +280,22 @@ class Silence(Place):
         self.assertIn("1 documents", said)
         self.assertTrue(said.endswith("\r\x1b[K"), repr(said))
         self.assertNotIn("\n", said)
+
+    def test_a_notebook_gets_a_bar_that_goes_away(self):
+        shown = []
+
+        class Handle:
+            def update(self, html):
+                shown.append(html)
+
+        display = types.ModuleType("IPython.display")
+        display.HTML, display.display = str, lambda html, display_id: Handle()
+        modules = {"ipykernel": types.ModuleType("ipykernel"), "IPython": types.ModuleType("IPython")}
+        self.plan()
+        with mock.patch.dict(sys.modules, {**modules, "IPython.display": display}):
+            self.load([{"id": 1}], progress=True)
+        self.assertIn("<progress max='1'></progress> 1 documents", shown)
+        self.assertEqual(shown[-1], "")
 
 
 if __name__ == "__main__":
