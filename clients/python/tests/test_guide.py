@@ -3,10 +3,10 @@
 A comment before a block says how it is tested:
 
 - `<!-- test: parsed only, WHY -->`: it is not run;
-- `<!-- test: needs MODULE .. -->`: it is left out where one of these modules is missing, and `arrow` stands for a program
+- `<!-- test: python needs MODULE .. -->`: it is left out where one of these modules is missing, and `arrow` stands for a program
   that reads Arrow.
 
-Lines between `<!-- test: setup` and `-->` are run, too, and make what the reader has.
+Lines between `<!-- test: python setup` and `-->` are run, too, and make what the reader has.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ def blocks(page):
         if begun is None:
             if line == "```python":
                 begun, lines = "```", []
-            elif line == "<!-- test: setup":
+            elif line == "<!-- test: python setup":
                 begun, lines, note = "-->", [], ""
             elif line.strip():
                 note = line.removeprefix("<!-- test: ").removesuffix(" -->") if line.startswith("<!-- test: ") else ""
@@ -45,7 +45,7 @@ def blocks(page):
 
 def missing(note):
     """What the machine lacks of what a note names."""
-    words = note.removeprefix("needs ").split() if note.startswith("needs ") else []
+    words = note.removeprefix("python needs ").split() if note.startswith("python needs ") else []
     return [word for word in words if not (knows_arrow() if word == "arrow" else importlib.util.find_spec(word))]
 
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -178,6 +179,33 @@ class Interrupts(Place):
                     self.assertEqual(sent, list(range(len(sent))))
                     self.assertIn(len(sent), [len(given), len(given) - 1])
                     self.assertEqual(caught.exception.receipt.read, len(sent))
+
+    def test_an_exception_at_any_moment_loses_and_repeats_nothing(self):
+        def handler(number, frame):
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGALRM, handler)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        for round in range(8):
+            self.plan()
+            self.record.unlink(missing_ok=True)
+            given = []
+
+            def documents():
+                while True:
+                    given.append(len(given))
+                    yield {"id": given[-1], "x": "x" * (2_000 if round % 2 else 5)}
+
+            # The moment is what differs; any will do.
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.1, 0.4))
+            with self.assertRaises(KeyboardInterrupt) as caught:
+                self.load(documents(), name="s" if round % 4 < 2 else None)
+            receipt = ms.receipt_of(caught.exception)
+            sent = [document["id"] for document in self.documents()] if self.record.exists() else []
+            self.assertEqual(sent, list(range(len(sent))))
+            if receipt is not None:
+                self.assertEqual(receipt.read, len(sent))
+                self.assertIn(len(sent), [len(given), len(given) - 1])
 
     def test_ctrl_c_ends_a_load_of_files(self):
         self.plan(started=self.path("started"), end=self.path("never"))
