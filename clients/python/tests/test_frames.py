@@ -10,6 +10,7 @@ from place import Place, interrupt, ms
 HAS_ARROW = importlib.util.find_spec("pyarrow") is not None
 HAS_PANDAS = importlib.util.find_spec("pandas") is not None
 HAS_POLARS = importlib.util.find_spec("polars") is not None
+HAS_DUCKDB = importlib.util.find_spec("duckdb") is not None
 
 
 class Frame:
@@ -89,6 +90,14 @@ class Frames(Place):
         self.plan()
         self.load(polars.DataFrame({"id": [1, None], "name": ["a", "b"]}))
         self.assertEqual(self.read().to_pylist(), [{"id": 1, "name": "a"}, {"id": None, "name": "b"}])
+
+    @unittest.skipUnless(HAS_ARROW and HAS_DUCKDB, "duckdb is not installed")
+    def test_a_query_of_duckdb_arrives(self):
+        import duckdb
+
+        self.plan()
+        self.load(duckdb.sql("select n::int as id, null::text as name from range(3) t(n)"))
+        self.assertEqual(self.read().to_pylist(), [{"id": n, "name": None} for n in range(3)])
 
 
 if __name__ == "__main__":
