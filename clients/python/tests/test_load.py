@@ -5,13 +5,14 @@ import os
 import pathlib
 import pickle
 import signal
+import subprocess
 import sys
 import threading
 import types
 import unittest
 from unittest import mock
 
-from place import Place, ms
+from place import HERE, Place, ms
 
 
 class Load(Place):
@@ -264,6 +265,14 @@ class Silence(Place):
             finally:
                 sys.stdout, sys.stderr = out, err
             self.assertEqual(said, "")
+
+    def test_a_daemon_without_files_of_its_own_loads(self):
+        self.plan()
+        script = "import millstream as ms; ms.load([{'id': 1}], into='t', key='id', progress=True)"
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+        closed = ["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh", sys.executable, "-c", script]
+        self.assertEqual(subprocess.run(closed, env=environment).returncode, 0)
+        self.assertEqual(self.documents(), [{"id": 1}])
 
     def test_a_terminal_gets_one_line_that_goes_away(self):
         class Terminal(io.StringIO):

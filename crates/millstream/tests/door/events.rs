@@ -31,7 +31,7 @@ async fn everything_on_stderr_is_a_line_of_json() {
     let file = file.to_str().unwrap();
     let url = db.url();
     let args = ["--into", "public.events", "--key", "id", "--output", "json", "--progress", "json", "--db", &url];
-    let load = millstream(&[&["load", file], &args[..]].concat()).ends(1);
+    let load = millstream(&[&["load", file][..], &args[..]].concat()).ends(1);
     let receipt = load.json();
     let (started, progress) = (last(&load, "started"), last(&load, "progress"));
     assert_eq!(started["load_id"], receipt["load_id"]);
@@ -41,7 +41,7 @@ async fn everything_on_stderr_is_a_line_of_json() {
     assert!(last(&load, "key")["columns"][0].as_str().unwrap().contains("bigint"), "{load:?}");
     assert!(last(&load, "created")["ddl"].as_str().unwrap().contains("create table"), "{load:?}");
     assert!(last(&load, "note")["text"].as_str().unwrap().starts_with("hint: millstream rejects "), "{load:?}");
-    let verify = millstream(&[&["verify", file], &args[..]].concat()).ends(0);
+    let verify = millstream(&[&["verify", file][..], &args[..]].concat()).ends(0);
     assert_eq!(verify.json()["equal"], 2_000);
     assert!(last(&verify, "progress")["documents"].as_u64().unwrap() >= 2_000, "{verify:?}");
 }
@@ -63,7 +63,7 @@ async fn a_load_whose_events_nobody_reads_any_more_ends_and_can_be_resumed() {
     let url = db.url();
     let args = ["--into", "public.left", "--key", "id:bigint", "--source-name", "left", "--output", "json"];
     let load = || {
-        let mut load = command(&[&["load", "-", "--progress", "json", "--db", &url], &args[..]].concat());
+        let mut load = command(&[&["load", "-", "--progress", "json", "--db", &url][..], &args[..]].concat());
         load.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         load.spawn().unwrap()
     };
