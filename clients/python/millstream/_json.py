@@ -56,17 +56,22 @@ def lines(documents: list[Any]) -> bytes:
 def _joined(documents: list[bytes]) -> bytes:
     """Documents that are bytes, as lines."""
     text = b"\n".join(documents)
-    if text.count(b"\n") == len(documents) - 1 and b"\n\n" not in text and text[:1] != b"\n" and text[-1:] != b"\n":
-        return text + b"\n"
-    text = b"".join(documents)
-    if text.count(b"\n") == len(documents) and all(map(methodcaller("endswith", b"\n"), documents)):
-        return text
+    if b"\r" not in text:
+        if text.count(b"\n") == len(documents) - 1 and b"\n\n" not in text and text[:1] != b"\n" and text[-1:] != b"\n":
+            return text + b"\n"
+        text = b"".join(documents)
+        if text.count(b"\n") == len(documents) and all(map(methodcaller("endswith", b"\n"), documents)):
+            return text
     return b"".join(line + b"\n" for line in map(_one_line, documents) if line)
 
 
+#: Both ends of lines become tabs: all three are blanks of JSON, and none may stand in a string.
+_ENDS = bytes.maketrans(b"\r\n", b"\t\t")
+
+
 def _one_line(document: bytes) -> bytes:
-    """A document without ends of lines. Both ends of lines are blanks of JSON, and neither may stand in a string."""
-    return document.strip(b" \t\r\n").replace(b"\n", b"\r")
+    """A document without ends of lines. A carriage return alone may end a line, too."""
+    return document.strip(b" \t\r\n").translate(_ENDS)
 
 
 def _line(document: Any) -> bytes:

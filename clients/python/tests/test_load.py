@@ -65,12 +65,15 @@ class Load(Place):
             self.load([{}], format="csv")
 
     def test_strings_and_bytes_are_documents_as_they_are(self):
-        texts = ['{"a":"\u2028\x85"}', ' {"b":\n1}\n', "", "\n", '{"c":"x\ny"}', "no"]
-        lines = b'{"a":"\xe2\x80\xa8\xc2\x85"}\n{"b":\r1}\n{"c":"x\ry"}\nno\n'
+        texts = ['{"a":"\u2028\x85"}', ' {"b":\n1}\n', "", "\n", '{"c":"x\ny"}', '{\r\n"d":\r1}\r\n', "no"]
+        lines = b'{"a":"\xe2\x80\xa8\xc2\x85"}\n{"b":\t1}\n{"c":"x\ty"}\n{\t\t"d":\t1}\nno\n'
         for documents in [texts, [text.encode() for text in texts], [bytearray(texts[0].encode()), *texts[1:]]]:
             self.plan()
             self.load(iter(documents))
             self.assertEqual(self.sent(), lines)
+        self.plan()
+        self.load(iter(['{\r"a":1}']))
+        self.assertEqual(self.sent(), b'{\t"a":1}\n', "a line may end in a carriage return alone")
         self.plan()
         self.load(io.BytesIO(lines))
         self.assertEqual(self.sent(), lines, "an open file is an iterable of its lines")

@@ -98,6 +98,11 @@ class Program(unittest.TestCase):
         self.assertEqual([x.document for x in receipt.rejects()], ["no", '{"id":null}', b'{"id":3,"a":"\xff"}'])
         self.assertEqual(len(receipt.rejects(limit=1)), 1)
 
+    def test_a_document_may_have_ends_of_lines(self):
+        receipt = self.load(iter(['{\r\n"id":\r1}', b'{\n"id":2}\n', '{"id":3,"a":"\n"}']))
+        self.assertEqual((receipt.inserted, receipt.rejected), (2, 1))
+        self.assertEqual([x.line for x in receipt.rejects()], [3])
+
     def test_a_dry_run_writes_nothing(self):
         receipt = self.load([{"id": 1}, {}], dry_run=True)
         self.assertEqual((receipt.read, receipt.rejected), (2, 1))
