@@ -30,7 +30,10 @@ class Unwritable(TypeError):
 
 
 def lines(documents: list[Any]) -> bytes:
-    """Documents as lines: dicts and what is like them as JSON, strings and bytes as they are."""
+    """Documents as lines: dicts and what is like them as JSON, strings and bytes as they are.
+
+    An empty string is an empty line, which the program skips and counts: so the number of a line is that of a document.
+    """
     kinds = set(map(type, documents))
     try:
         if kinds == {dict}:
@@ -45,24 +48,22 @@ def lines(documents: list[Any]) -> bytes:
     written: list[bytes] = []
     for at, document in enumerate(documents):
         try:
-            line = _line(document)
+            written.append(_line(document))
         except (TypeError, ValueError, RecursionError) as error:
             raise Unwritable(f"the document cannot be written as JSON: {error}", at) from error
-        if line:
-            written.append(line)
-    return b"\n".join(written) + b"\n" if written else b""
+    return b"\n".join(written) + b"\n"
 
 
 def _joined(documents: list[bytes]) -> bytes:
     """Documents that are bytes, as lines."""
     text = b"\n".join(documents)
     if b"\r" not in text:
-        if text.count(b"\n") == len(documents) - 1 and b"\n\n" not in text and text[:1] != b"\n" and text[-1:] != b"\n":
+        if text.count(b"\n") == len(documents) - 1:
             return text + b"\n"
         text = b"".join(documents)
         if text.count(b"\n") == len(documents) and all(map(methodcaller("endswith", b"\n"), documents)):
             return text
-    return b"".join(line + b"\n" for line in map(_one_line, documents) if line)
+    return b"\n".join(map(_one_line, documents)) + b"\n"
 
 
 #: Both ends of lines become tabs: all three are blanks of JSON, and none may stand in a string.

@@ -66,7 +66,7 @@ class Load(Place):
 
     def test_strings_and_bytes_are_documents_as_they_are(self):
         texts = ['{"a":"\u2028\x85"}', ' {"b":\n1}\n', "", "\n", '{"c":"x\ny"}', '{\r\n"d":\r1}\r\n', "no"]
-        lines = b'{"a":"\xe2\x80\xa8\xc2\x85"}\n{"b":\t1}\n{"c":"x\ty"}\n{\t\t"d":\t1}\nno\n'
+        lines = b'{"a":"\xe2\x80\xa8\xc2\x85"}\n{"b":\t1}\n\n\n{"c":"x\ty"}\n{\t\t"d":\t1}\nno\n'
         for documents in [texts, [text.encode() for text in texts], [bytearray(texts[0].encode()), *texts[1:]]]:
             self.plan()
             self.load(iter(documents))

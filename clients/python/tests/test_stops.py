@@ -88,7 +88,7 @@ class Exceptions(Place):
             self.load(({"id": n} for n in range(1_000_000)), progress=progress)
         self.assertEqual(len(self.documents()), ms.receipt_of(caught.exception).read)
 
-    def test_blanks_do_not_hide_that_the_program_has_ended(self):
+    def test_blank_documents_do_not_hide_that_the_program_has_ended(self):
         self.plan(fail_after=1)
 
         def documents():
