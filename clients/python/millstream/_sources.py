@@ -143,25 +143,28 @@ class Frame:
     """A gzip member without compression. A piece that is asked for again is the same."""
 
     def __init__(self) -> None:
-        self._made: tuple[int, bytes] = (-1, b"")
-        self._check, self._length = 0, 0
+        # The last piece with its number, and the checksum and the length of all texts. Together, because an exception may
+        # come at any place.
+        self._state: tuple[int, bytes, int, int] = (-1, b"", 0, 0)
 
     def piece(self, number: int, text: bytes) -> bytes:
         """The next text, as stored blocks (RFC 1951, 3.2.4)."""
-        if self._made[0] != number:
-            blocks: list[bytes] = []
-            for at in range(0, len(text), 0xFFFF):
-                block = text[at : at + 0xFFFF]
-                size = len(block)
-                blocks += [b"\0", size.to_bytes(2, "little"), (size ^ 0xFFFF).to_bytes(2, "little"), block]
-            check, length = zlib.crc32(text, self._check), (self._length + len(text)) & 0xFFFFFFFF
-            # In one step, because an exception may come at any place.
-            self._made, self._check, self._length = (number, b"".join(blocks)), check, length
-        return self._made[1]
+        made, piece, check, length = self._state
+        if made == number:
+            return piece
+        blocks: list[bytes] = []
+        for at in range(0, len(text), 0xFFFF):
+            block = text[at : at + 0xFFFF]
+            size = len(block)
+            blocks += [b"\0", size.to_bytes(2, "little"), (size ^ 0xFFFF).to_bytes(2, "little"), block]
+        piece = b"".join(blocks)
+        self._state = (number, piece, zlib.crc32(text, check), (length + len(text)) & 0xFFFFFFFF)
+        return piece
 
     def end(self) -> bytes:
         """The last, empty block, the checksum and the length."""
-        return b"\x01\0\0\xff\xff" + self._check.to_bytes(4, "little") + self._length.to_bytes(4, "little")
+        _, _, check, length = self._state
+        return b"\x01\0\0\xff\xff" + check.to_bytes(4, "little") + length.to_bytes(4, "little")
 
 
 def source_of(data: Any, *, named: bool, index: bool = False) -> Source:
