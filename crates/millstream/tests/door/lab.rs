@@ -4,7 +4,9 @@
 use crate::process::{Run, command, run};
 use millstream_lab::Outcome;
 use millstream_lab::experiments::{Record, Selection, Source};
-use millstream_testkit::{Feature, TestDatabase, builds_with, database_on, database_with, dealt, todays};
+use millstream_testkit::{
+    Feature, Need, TestDatabase, builds_with, database_on, database_with, dealt, machine_has, skip, todays,
+};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -133,6 +135,57 @@ async fn rivals_are_verified_and_skipped_where_their_programs_are_missing() {
     );
     let text = std::fs::read_to_string(lab.out().join("record.json")).unwrap();
     assert!(!text.contains("geheim") && !run.stderr.contains("geheim"), "the password is shown");
+    lab.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn typed_columns_are_verified_and_sources_of_columns_skipped_where_pyarrow_is_missing() {
+    let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
+    let lab = Laboratory::new("columns", database).await;
+    let run = lab.run(&["--quick", "--set", "documents=2000", "--set", "python=/nowhere"]).ends(0);
+    let record = lab.record();
+    let good =
+        |arm: &str| record.runs.iter().filter(|run| run.arm.starts_with(arm) && run.measures().is_some()).count();
+    let measured = ["none/", "five/", "times/", "counters/", "load/", "verify/", "cat/", "append/"].map(good);
+    assert_eq!(measured, [2, 2, 2, 2, 0, 0, 0, 0], "{run:?}");
+    assert!(
+        run.stderr.contains("load/parquet: skipped: no Python with pyarrow and orjson; --set python=FILE names one"),
+        "{run:?}"
+    );
+    lab.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_package_is_measured_and_rivals_skipped_whose_modules_are_missing() {
+    if !machine_has(&[Need::Program { name: "python3", package: "python3" }]) {
+        return;
+    }
+    let new_enough = "import sys; sys.exit(sys.version_info < (3, 10))";
+    if !Command::new("python3").args(["-c", new_enough]).status().unwrap().success() {
+        return skip("it needs Python 3.10 or later");
+    }
+    let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
+    let lab = Laboratory::new("python", database).await;
+    let package = concat!("package=", env!("CARGO_MANIFEST_DIR"), "/../../clients/python");
+    let run = lab.run(&["--quick", "--set", "documents=2000", "--set", "python=python3", "--set", package]).ends(0);
+    let record = lab.record();
+    for one in &record.runs {
+        assert!(one.measures().is_some() || matches!(one.outcome, Outcome::Skipped(_)), "{one:?}");
+    }
+    // What needs no other module.
+    for (arm, metric) in [
+        ("file/fresh", "rows_per_second"),
+        ("plain/fresh", "rows_per_second"),
+        ("bytes/fresh", "rows_per_second"),
+        ("memory/few", "python_above_bytes"),
+        ("memory/many", "python_above_bytes"),
+        ("import/standard", "import_ms"),
+        ("import/package", "import_ms"),
+        ("import/call", "import_ms"),
+    ] {
+        let found = record.runs.iter().find(|one| one.arm == arm).and_then(|one| one.value(metric));
+        assert!(found > Some(0.0), "{arm}: {run:?}");
+    }
     lab.remove().await;
 }
 
