@@ -55,6 +55,9 @@ class Arrow:
             raise TypeError("index=True is for data frames of pandas")
         if hasattr(data, "read_next_batch"):
             return data
+        if isinstance(data, self._arrow.Table):
+            # Its own stream does not take every type of column.
+            return data.to_reader()
         return self._arrow.RecordBatchReader.from_stream(data)
 
     def feed(self, child: Child, look: Look) -> None:
