@@ -68,7 +68,7 @@ async fn the_package_works_with_the_program_and_its_guide_is_true() {
         return;
     }
     each_build(async |db| {
-        for pattern in ["test_program.py", "test_guide.py"] {
+        for pattern in ["test_program.py", "test_tables.py", "test_guide.py"] {
             let skipped = skipped(tests(pattern).env("MILLSTREAM_TEST_DB", db.url()));
             skipped.iter().for_each(|line| println!("{line}"));
         }
