@@ -21,8 +21,6 @@ OWN = {"output", "help", "version"}
 NAMES = {**{option: name for name, option in _load.OPTIONS.items()}, "column": "columns"}
 #: Parameters of this package alone.
 PYTHON = {"data", "index"}
-#: Options of the cargo feature `columnar`, which a program may lack.
-FEATURES = {"columns", "nan"}
 
 
 def options(command):
@@ -41,7 +39,7 @@ class Options(unittest.TestCase):
         typed = {NAMES.get(name, name) for name in options("load") - OWN}
         signature = set(inspect.signature(ms.load).parameters)
         self.assertEqual(typed - signature, set(), "load() lacks options of the program")
-        self.assertEqual(signature - typed - PYTHON - FEATURES, set(), "the program lacks parameters of load()")
+        self.assertEqual(signature - typed - PYTHON, set(), "the program lacks parameters of load()")
 
     def test_the_package_has_the_version_of_the_program(self):
         cargo = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), flags=re.M)

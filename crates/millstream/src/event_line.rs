@@ -13,6 +13,7 @@ static AS_LINES: AtomicBool = AtomicBool::new(false);
 /// The events, each with what it means and with its members.
 pub const EVENTS: &[(&str, &str)] = &[
     ("key", "the key, as inferred or given: `columns`, a text for each column"),
+    ("columns", "the typed columns of the table, as inferred, given or found: `columns`, a text for each"),
     ("version", "the type of the versions that mode newest compares, and why: `text`"),
     ("created", "the load made the table: `ddl`"),
     ("resumed", "the load resumes: `load_id`, and `documents`, which earlier runs committed"),
@@ -53,6 +54,7 @@ pub fn print(name: &'static str, members: Value) -> bool {
 pub fn of_load(event: Event) -> Option<(&'static str, Value)> {
     Some(match event {
         Event::Key(columns) => ("key", json!({ "columns": columns })),
+        Event::Columns(columns) => ("columns", json!({ "columns": columns })),
         Event::Version(text) => ("version", json!({ "text": text })),
         Event::Created(ddl) => ("created", json!({ "ddl": ddl })),
         Event::Warning(text) => ("warning", json!({ "text": text })),
@@ -108,6 +110,7 @@ mod tests {
         let after = Duration::from_millis(500);
         let events = [
             (Event::Key(vec!["id bigint".to_owned()]), "key", json!({ "columns": ["id bigint"] })),
+            (Event::Columns(vec!["n bigint".to_owned()]), "columns", json!({ "columns": ["n bigint"] })),
             (Event::WalFree, "wal_free", json!({})),
             (Event::Started { load_id: 7, lanes: 2 }, "started", json!({ "load_id": 7, "lanes": 2 })),
             (Event::Resumed { load_id: 7, documents: 9 }, "resumed", json!({ "load_id": 7, "documents": 9 })),

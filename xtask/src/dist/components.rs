@@ -10,7 +10,10 @@ use std::process::Command;
 /// The package of the program.
 const PROGRAM: &str = "millstream";
 
-/// The program's crate with every crate that it uses, directly or not, in a build without features of its own choice.
+/// What a build of the packages has beyond the default.
+pub(super) const FEATURES: &str = "full";
+
+/// The program's crate with every crate that it uses, directly or not, in a build of the packages.
 pub(super) struct Components {
     /// By name and version, the program among them.
     pub(super) all: Vec<Component>,
@@ -78,6 +81,7 @@ impl Components {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut metadata = Command::new(cargo);
         metadata.args(["metadata", "--locked", "--format-version=1", "--filter-platform", options.target.triple]);
+        metadata.args(["--features", &format!("{PROGRAM}/{FEATURES}")]);
         let text = printed(metadata.arg("--manifest-path").arg(root.join("Cargo.toml")))?;
         let lock = root.join("Cargo.lock");
         let lock =

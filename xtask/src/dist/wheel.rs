@@ -1,6 +1,6 @@
 //! The wheel: the program and the Python package, linked against an old C library.
 
-use super::components::Components;
+use super::components::{Components, FEATURES};
 use super::contents::put;
 use super::notices;
 use super::programs::{cannot, printed, run};
@@ -46,7 +46,7 @@ pub(super) fn make(release: &Release, components: &Components) -> Result<Wheel, 
     let made = release.new_folder("wheel")?;
     let platform = format!("manylinux_{}_{}", GLIBC.0, GLIBC.1);
     let mut maturin = tools.command(release, "maturin");
-    maturin.args(["build", "--release", "--locked", "--zig", "--auditwheel", "check"]);
+    maturin.args(["build", "--release", "--locked", "--zig", "--auditwheel", "check", "--features", FEATURES]);
     maturin.arg("--compatibility").arg(&platform).args(["--target", release.target.triple]);
     maturin.arg("--target-dir").arg(release.work.join("build"));
     maturin.arg("--sbom-include").arg(spdx::write(release, components)?);

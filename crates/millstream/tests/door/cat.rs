@@ -96,7 +96,7 @@ mod columnar {
     #[test]
     fn a_store_of_ranges_is_built_of_parquet() {
         let place = Place::make();
-        let (store, file) = (place.path("store"), Path::new(PARQUET).with_file_name("ranges"));
+        let (store, file) = (place.word("store"), Path::new(PARQUET).with_file_name("ranges"));
         build(&store, file.to_str().unwrap(), &[]).ends(0);
         assert_eq!((value(&store, "1.2.3.4"), value(&store, "10.9.8.7")), ("{\"n\":1}".into(), "{\"n\":2}".into()));
     }

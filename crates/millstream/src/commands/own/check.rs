@@ -25,7 +25,7 @@ server: then 0 means that it runs, or that it can be started here.
 Nothing is made, started or downloaded.";
 
 /// Parts that a build of the program may lack, each with whether this one has it.
-const FEATURES: &[(&str, bool)] = &[];
+const FEATURES: &[(&str, bool)] = &[("full", cfg!(feature = "full")), ("columnar", cfg!(feature = "columnar"))];
 
 /// The target if the user names no database.
 const LOCAL: &str = "the local server";
