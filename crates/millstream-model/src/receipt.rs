@@ -122,6 +122,13 @@ pub struct Receipt {
     /// Lines of the sources that rejects of several lines hold. Left out if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rejected_lines: u64,
+    /// Rows that were deleted because no document has their key. `deleted` counts them too, although they are no documents.
+    /// Left out if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deleted_missing: u64,
+    /// Files that were left out because an earlier load has read them. Left out if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped_files: u64,
     /// WAL written during this run, in bytes.
     pub wal_bytes: u64,
     /// What `wal_bytes` counts.
@@ -183,6 +190,8 @@ mod tests {
             load_id: 1,
             counters: Counters::default(),
             rejected_lines: 0,
+            deleted_missing: 0,
+            skipped_files: 0,
             wal_bytes: 0,
             wal_scope: WalScope::Unknown,
             seconds: 0.5,

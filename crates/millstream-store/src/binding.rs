@@ -180,6 +180,8 @@ impl Schema {
             // These processes belong to another server.
             let lanes = "update {schema}.lane set backend_pid = null, backend_start = null";
             client.execute(&self.sql(lanes), &[]).await?;
+            // Numbers of transactions mean nothing here.
+            client.execute(&self.sql("update {schema}.load set began = null"), &[]).await?;
             self.record_home(client, &state.home).await?;
         }
         let bound = |row: &Row| row.get::<_, bool>("bound");

@@ -173,9 +173,10 @@ pub async fn next_order(client: &Client, schema: &Schema) -> Result<i64, Error> 
 pub async fn insert(client: &mut Client, schema: &Schema, identity: &Identity, lanes: u16) -> Result<i64, Error> {
     // In one transaction: nobody may see the load before it is locked, and take it for one that was killed.
     let transaction = client.transaction().await?;
+    let insert = fill!(include_str!("load_insert.sql"), schema, began = include_str!("load_began.sql"));
     let row = transaction
         .query_one(
-            &schema.sql(include_str!("load_insert.sql")),
+            &insert,
             &[
                 &identity.table_oid,
                 &identity.collection,

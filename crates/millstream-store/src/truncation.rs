@@ -8,6 +8,7 @@
 
 pub use crate::unfilled::{await_record, record_emptied, record_files, record_filling, record_left};
 
+use crate::contents::forget_contents;
 use crate::error::Error;
 use crate::loads::lock_idle;
 use crate::mark::{Judged, TableMark};
@@ -195,6 +196,7 @@ pub async fn reset_all(
             Reset::Marked => {}
         }
     }
+    forget_contents(transaction, schema, mark.oid).await?;
     let forget = schema.sql("delete from {schema}.tombstone where table_oid = $1");
     let forgotten = match partition {
         Some(_) => 0,

@@ -1,0 +1,22 @@
+-- The newest load into a table that names each of these sources: whether it has finished, and what the file held then. Of a
+-- load whose unlogged collection a crash emptied, the marker row is missing.
+select distinct on (source.name)
+    source.name,
+    source.bytes,
+    source.hash,
+    l.state = 'finished'
+        and (
+            l.durability <> 'unlogged'
+            or c.relpersistence <> 'u'
+            or exists (select from {schema}.unlogged_load u where u.load_id = l.load_id)
+        ) as finished
+from {schema}.load l
+join pg_catalog.pg_class c on c.oid = l.table_oid
+cross join lateral rows from (
+    pg_catalog.unnest(l.sources),
+    pg_catalog.unnest(l.source_bytes),
+    pg_catalog.unnest(l.source_hashes)
+) as source (name, bytes, hash)
+where l.table_oid = $1
+  and l.sources operator(pg_catalog.&&) $2::text[]
+order by source.name, l.load_id desc
