@@ -1,7 +1,8 @@
 //! Named limits of what is read, changed and decoded.
 
 use millstream_model::limits::{
-    DOCUMENT_BYTES_MAX, NESTING_MAX, NUMERIC_FRACTION_DIGITS_MAX, NUMERIC_INTEGER_DIGITS_MAX, REJECT_BYTES_MAX,
+    DOCUMENT_BYTES_MAX, KEY_COLUMNS_MAX, NESTING_MAX, NUMERIC_FRACTION_DIGITS_MAX, NUMERIC_INTEGER_DIGITS_MAX,
+    REJECT_BYTES_MAX,
 };
 
 /// Bytes of source data read into one chunk. Small enough that the lanes' shares of a chunk stay
@@ -72,6 +73,10 @@ pub const ANNOTATION_SEGMENTS_MAX: usize = 8;
 
 /// Longest member that a transform may insert, in bytes. Transforms insert one into each document of a chunk.
 pub const ANNOTATION_BYTES_MAX: usize = 4 << 10;
+
+/// Members that say where a document comes from: one for its file, the others for its folders. One pass over the document
+/// finds as many.
+pub const ORIGIN_MEMBERS_MAX: usize = KEY_COLUMNS_MAX + 1;
 
 /// Documents that a transform is given at once: enough to wait for memory once for many, and few enough to stay in the
 /// processor's caches.

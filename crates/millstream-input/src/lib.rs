@@ -10,6 +10,7 @@
 //! problem that the user must solve.
 
 mod compression;
+mod content;
 pub mod csv;
 mod encoding;
 mod error;
@@ -26,6 +27,7 @@ mod sorter;
 mod unchanged;
 mod window;
 
+pub use content::Content;
 pub use encoding::{ENCODINGS, Encoding};
 pub use error::{Error, Way, piped};
 pub use facts::{metadata, stream_identity};

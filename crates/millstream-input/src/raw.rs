@@ -1,10 +1,11 @@
 //! The bytes of an input as they are on disk, read ahead and counted.
 
+use super::content::Content;
 use super::unchanged::Unchanged;
 use crate::limits::RAW_BUFFER_BYTES;
 use std::io::{self, Read};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// How much of an input has been read, for a progress bar. Shared with the reading thread.
 #[derive(Debug, Default)]
@@ -12,6 +13,7 @@ pub struct Progress {
     read: AtomicU64,
     total: Option<u64>,
     not_finite: AtomicU64,
+    content: OnceLock<Content>,
 }
 
 impl Progress {
@@ -28,6 +30,12 @@ impl Progress {
     /// Numbers of a file that is no text that became null, because JSON has no NaN and no infinity.
     pub fn not_finite(&self) -> u64 {
         self.not_finite.load(Ordering::Relaxed)
+    }
+
+    /// What the file holds, once all of it was read in order. `None` for other inputs, and for a file that a converter
+    /// reads in an order of its own.
+    pub fn content(&self) -> Option<Content> {
+        self.content.get().copied()
     }
 
     /// Notes how far a converter has come that reads the file itself.
@@ -130,7 +138,17 @@ fn read(
                 progress.read.fetch_add(n as u64, Ordering::Relaxed);
                 match unchanged {
                     Some(unchanged) if n > 0 => unchanged.passed(&into[..n]),
-                    Some(unchanged) if !into.is_empty() => unchanged.check()?,
+                    Some(unchanged) if !into.is_empty() => {
+                        unchanged.check()?;
+                        if let Some(content) = unchanged.content() {
+                            // The end may be met again.
+                            let _ = progress.content.set(content);
+                        }
+                    }
+                    // An empty file.
+                    None if n == 0 && progress.total == Some(0) => {
+                        let _ = progress.content.set(Content::default());
+                    }
                     _ => {}
                 }
                 return Ok(n);

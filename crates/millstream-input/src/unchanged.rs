@@ -1,5 +1,6 @@
 //! Notices that a file is overwritten while it is read. A file to which others append is read on.
 
+use super::content::Content;
 use crate::limits::RAW_BUFFER_BYTES;
 use std::fs::{File, Metadata};
 use std::io;
@@ -56,6 +57,11 @@ impl Unchanged {
             return Ok(());
         }
         Err(io::Error::other(Overwritten { from: 0 }))
+    }
+
+    /// What was read of the file, which is all of it if its end was met. `None` if reading did not begin at its first byte.
+    pub(super) fn content(&self) -> Option<Content> {
+        (self.start == 0).then(|| Content { bytes: self.read, hash: self.hash.digest128() })
     }
 
     /// Notes bytes that were just read.

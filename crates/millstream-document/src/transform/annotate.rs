@@ -130,7 +130,7 @@ impl Transform for Annotate {
         OUTCOMES
     }
 
-    fn apply(&self, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>) {
+    fn apply(&self, _: u32, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>) {
         let places: Vec<_> = documents.iter().map(|document| self.places.find(document)).collect();
         let texts: Vec<_> =
             places.iter().zip(documents).map(|(places, document)| self.text(places.as_ref(), document)).collect();
@@ -230,7 +230,7 @@ fn put(document: &[u8], range: Range<usize>, with: &[&[u8]], changed: &mut Vec<u
 }
 
 /// The object of a document, without space around it.
-fn whole(document: &[u8]) -> Range<usize> {
+pub(super) fn whole(document: &[u8]) -> Range<usize> {
     let inner = document.trim_ascii();
     let start = document.len() - document.trim_ascii_start().len();
     start..start + inner.len()
@@ -282,7 +282,7 @@ mod tests {
         let mut changed = b"before".to_vec();
         let mut applied = Vec::new();
         let others: [&[u8]; 2] = [b"{", br#"{"c":{"ip":"z"}}"#];
-        transform.apply(&[others[0], document.as_bytes(), others[1]], &mut changed, &mut applied);
+        transform.apply(0, &[others[0], document.as_bytes(), others[1]], &mut changed, &mut applied);
         assert_eq!((applied.len(), &applied[0]), (3, &Applied::Unreadable), "each document has its own answer");
         let text = |place: &Range<usize>| String::from_utf8(changed[place.clone()].to_vec()).unwrap();
         match &applied[1] {

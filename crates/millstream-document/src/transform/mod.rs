@@ -4,8 +4,10 @@
 //! source. A new transform is one file and two lines here.
 
 mod annotate;
+mod origin;
 
 pub use annotate::{Annotate, Answer, Existing, Lookup, Missing};
+pub use origin::{Origin, partitions};
 
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use crate::limits::{TRANSFORM_DOCUMENTS, TRANSFORM_OUTCOMES_MAX};
@@ -25,10 +27,10 @@ pub trait Transform: Debug + Send + Sync {
     /// [`TRANSFORM_OUTCOMES_MAX`].
     fn outcomes(&self) -> &'static [&'static str];
 
-    /// Looks at documents, each by itself, and appends to `applied` what it did with each, in their order. It is given
+    /// Looks at documents of the source with this index, each by itself, and appends to `applied` what it did with each, in their order. It is given
     /// several at once so that it can wait for memory once for all of them. Documents that are to be others are
     /// appended to `changed`, which may hold something already.
-    fn apply(&self, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>);
+    fn apply(&self, source: u32, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>);
 }
 
 /// What a transform did with a document.
@@ -53,7 +55,7 @@ pub fn apply(transforms: &[Arc<dyn Transform>], mut chunk: Chunk) -> Chunk {
     let mut documents = Vec::with_capacity(chunk.frames.len());
     let mut buffers = vec![Vec::new(); transforms.len()];
     for frames in chunk.frames.chunks_mut(TRANSFORM_DOCUMENTS) {
-        apply_to(transforms, &chunk.bytes, frames, &mut buffers, &mut changed, &mut documents);
+        apply_to(transforms, (chunk.source, &chunk.bytes), frames, &mut buffers, &mut changed, &mut documents);
     }
     changed.shrink_to_fit();
     let bytes = std::mem::replace(&mut chunk.bytes, Bytes::from(changed));
@@ -61,10 +63,10 @@ pub fn apply(transforms: &[Arc<dyn Transform>], mut chunk: Chunk) -> Chunk {
     chunk
 }
 
-/// Applies transforms to some documents. Each transform has a buffer. What the documents are at last is appended to `changed`.
+/// Applies transforms to some documents of a source. Each transform has a buffer. What the documents are at last is appended to `changed`.
 fn apply_to(
     transforms: &[Arc<dyn Transform>],
-    bytes: &[u8],
+    (source, bytes): (u32, &[u8]),
     frames: &mut [Frame],
     buffers: &mut [Vec<u8>],
     changed: &mut Vec<u8>,
@@ -77,7 +79,7 @@ fn apply_to(
     for ((which, transform), buffer) in transforms.iter().enumerate().zip(buffers) {
         buffer.clear();
         let given: Vec<&[u8]> = readable.iter().map(|n| now[*n]).collect();
-        transform.apply(&given, buffer, &mut applied);
+        transform.apply(source, &given, buffer, &mut applied);
         assert_eq!(applied.len(), given.len(), "a transform says what it did with each document");
         let buffer = &*buffer;
         let mut applied = applied.drain(..);
