@@ -10,11 +10,14 @@ use millstream_document::limits::INFERENCE_DOCUMENTS;
 use millstream_document::source::{self, SourceError, SourceOptions};
 use millstream_document::transform::{self, Transform};
 use millstream_failpoint as failpoint;
+use millstream_input::Content;
 use millstream_model::{Position, Prefix};
-use millstream_store::Error as StoreError;
+use millstream_store::{Error as StoreError, SourceContent};
 use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 /// Chunks of all sources in order.
@@ -34,6 +37,8 @@ pub(crate) struct Feed {
     unverified: Option<Unverified>,
     /// Bytes of chunks that may wait until the sources are compared, if those can be read again.
     waiting_bytes_max: usize,
+    /// Whether chunks come out that earlier runs have committed as a whole: somebody wants the keys of all documents.
+    from_start: bool,
 }
 
 /// What earlier runs of a load have read, until it is compared with the sources.
@@ -54,12 +59,25 @@ struct ReadingThread {
     /// Stages that every document passes.
     transforms: Vec<Arc<dyn Transform>>,
     tally: Arc<Tally>,
+    /// What the files held that were read to their end, by their index.
+    contents: Contents,
 }
+
+type Contents = Arc<Mutex<Vec<Option<SourceContent>>>>;
 
 struct Running {
     chunks: mpsc::Receiver<Result<Chunk, SourceError>>,
     /// Chunks read ahead, to infer types or to compare the beginning of the sources.
     peeked: VecDeque<Chunk>,
+}
+
+impl ReadingThread {
+    fn note(&self, index: u32, content: Option<SourceContent>) {
+        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = contents.get_mut(index as usize) {
+            *known = content;
+        }
+    }
 }
 
 impl Feed {
@@ -109,21 +127,47 @@ impl Feed {
         tally.expect_input(total);
         let (repeatable, resumable) = (streams == 0, streams == 0 || request.source_name.is_some());
         let (format, transforms) = (request.format.clone(), request.transforms.clone());
-        let reading = ReadingThread { format, options, prefix: None, transforms, tally };
+        let contents = Arc::new(Mutex::new(vec![None; sources.len()]));
+        let reading = ReadingThread { format, options, prefix: None, transforms, tally, contents };
         let waiting_bytes_max = request.memory_bytes.saturating_mul(UNVERIFIED_MEMORIES_MAX);
-        let (running, unverified) = (None, None);
-        Ok(Self { sources, names, made, reading, repeatable, resumable, running, unverified, waiting_bytes_max })
+        let (running, unverified, from_start) = (None, None, request.delete_missing.is_some());
+        Ok(Self {
+            sources,
+            names,
+            made,
+            reading,
+            repeatable,
+            resumable,
+            running,
+            unverified,
+            waiting_bytes_max,
+            from_start,
+        })
     }
 
     /// A feed without sources: the program sends the documents itself, one stream for the load.
     pub(crate) fn of_stream(request: &LoadRequest, tally: Arc<Tally>) -> Self {
         let names = vec![request.source_name.clone().unwrap_or_else(|| "stream".into())];
         let format = request.format.clone();
-        let reading =
-            ReadingThread { format, options: SourceOptions::default(), prefix: None, transforms: Vec::new(), tally };
-        let (sources, repeatable, resumable, waiting_bytes_max) = (Vec::new(), true, false, 0);
-        let (made, running, unverified) = (BTreeSet::new(), None, None);
-        Self { sources, names, made, reading, repeatable, resumable, running, unverified, waiting_bytes_max }
+        let (options, transforms, contents) = (SourceOptions::default(), Vec::new(), Contents::default());
+        let reading = ReadingThread { format, options, prefix: None, transforms, tally, contents };
+        Self {
+            sources: Vec::new(),
+            names,
+            made: BTreeSet::new(),
+            reading,
+            repeatable: true,
+            resumable: false,
+            running: None,
+            unverified: None,
+            waiting_bytes_max: 0,
+            from_start: false,
+        }
+    }
+
+    /// What the sources hold that are files, in their order, if they were read to their end.
+    pub(crate) fn contents(&self) -> Vec<Option<SourceContent>> {
+        self.reading.contents.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Limits the chunks to this many bytes, unless reading has begun.
@@ -224,8 +268,16 @@ impl Feed {
     pub(crate) async fn next(&mut self) -> Result<Option<Chunk>, Error> {
         let mut running = self.running.get_or_insert_with(|| start(&self.sources, &self.reading));
         if let Some(unverified) = &self.unverified {
+            let mut first = None;
+            if self.from_start {
+                // Nothing of such a chunk is written again, so it need not wait.
+                first = running.chunks.recv().await.transpose()?;
+                if let Some(chunk) = first.take_if(|chunk| unverified.has_committed(chunk)) {
+                    return Ok(Some(chunk));
+                }
+            }
             let waiting_bytes_max = if self.repeatable { self.waiting_bytes_max } else { usize::MAX };
-            if !running.hold_until_verified(unverified, &self.names, waiting_bytes_max).await? {
+            if !running.hold_until_verified(first, unverified, &self.names, waiting_bytes_max).await? {
                 // They are compared once more. A change between the two readings is noticed late, as one in the
                 // middle of a load is.
                 running = self.running.insert(start(&self.sources, &self.reading));
@@ -240,20 +292,36 @@ impl Feed {
     }
 }
 
+impl Unverified {
+    /// Whether everything of a chunk is committed, and it does not complete what must be compared.
+    fn has_committed(&self, chunk: &Chunk) -> bool {
+        let end = Position { source: chunk.source, offset: chunk.end };
+        end <= self.committed && end < self.read
+    }
+}
+
 impl Running {
-    /// Reads up to the position that earlier runs have reached, which compares everything before it. Keeps the chunks
+    /// Reads from the `first` chunk, if that was read already, up to the position that earlier runs have reached, which
+    /// compares everything before it. Keeps the chunks
     /// with documents that are not committed. If they take more than so many bytes of memory, it keeps none and returns
     /// false.
     async fn hold_until_verified(
         &mut self,
+        mut first: Option<Chunk>,
         unverified: &Unverified,
         names: &[String],
         waiting_bytes_max: usize,
     ) -> Result<bool, Error> {
         let Unverified { committed, read } = *unverified;
         let (mut end, mut waiting_bytes) = (Position::default(), 0);
-        while let Some(chunk) = self.chunks.recv().await {
-            let chunk = chunk?;
+        loop {
+            let chunk = match first.take() {
+                Some(chunk) => chunk,
+                None => match self.chunks.recv().await {
+                    Some(chunk) => chunk?,
+                    None => break,
+                },
+            };
             end = Position { source: chunk.source, offset: chunk.end };
             if end > committed || end >= read {
                 waiting_bytes += chunk.held_bytes() + chunk.frames.len() * FRAME_BYTES;
@@ -289,7 +357,7 @@ impl Running {
 }
 
 /// Absolute path and size of a regular file; `None` for standard input, pipes and devices.
-fn regular_file(path: &Path) -> Result<Option<(String, u64)>, SourceError> {
+pub(crate) fn regular_file(path: &Path) -> Result<Option<(String, u64)>, SourceError> {
     if path == Path::new("-") {
         return Ok(None);
     }
@@ -331,6 +399,7 @@ fn read_all(
         let mut options = reading.options.clone();
         options.before = hash_before;
         options.prefixes.extend(reading.prefix.filter(|(source, _)| *source == index).map(|(_, prefix)| prefix));
+        let before = std::fs::metadata(path).ok().filter(|_| path != Path::new("-"));
         let mut opened = source::open(path, index, &reading.format, &options)?;
         while let Some(chunk) = opened.source.next_chunk()? {
             failpoint::hit_on_thread("chunk-read");
@@ -343,8 +412,25 @@ fn read_all(
         bytes_before += opened.progress.bytes_read();
         not_finite += opened.progress.not_finite();
         reading.tally.made_null(not_finite);
+        reading.note(index, content(path, before.as_ref(), opened.progress.content()));
     }
     Ok(())
+}
+
+/// What a file held that was read to its end. A converter reads it in an order of its own, so it is read once more, and has
+/// none if it was changed since it was opened. `None` if it is no file.
+fn content(path: &Path, before: Option<&Metadata>, known: Option<Content>) -> Option<SourceContent> {
+    let before = before.filter(|facts| facts.is_file())?;
+    let content = match known {
+        Some(content) => content,
+        None => {
+            let content = Content::of(path).ok()?;
+            let after = std::fs::metadata(path).ok()?;
+            let same = |facts: &Metadata| (facts.ino(), facts.len(), facts.mtime(), facts.mtime_nsec());
+            (same(before) == same(&after)).then_some(content)?
+        }
+    };
+    Some(SourceContent { bytes: content.bytes, hash: content.hash })
 }
 
 #[cfg(test)]
@@ -391,6 +477,14 @@ mod tests {
             assert_eq!(feed.next().await.expect("it is the same").as_ref().map(end), Some(rest[0]));
             assert_eq!(feed.running.as_ref().map(|running| running.peeked.len()), Some(waiting));
             assert_eq!(ends(&mut feed).await.expect("it is the same"), rest[1..], "{waiting_bytes_max}");
+        }
+        for waiting_bytes_max in [0, usize::MAX] {
+            let mut feed = Feed { from_start: true, ..resumed(waiting_bytes_max) };
+            let all: Vec<Position> = whole.iter().map(end).collect();
+            assert_eq!(ends(&mut feed).await.expect("it is the same"), all, "{waiting_bytes_max}");
+            let content = Content::of(&sources[0]).expect("a file");
+            let content = Some(SourceContent { bytes: content.bytes, hash: content.hash });
+            assert_eq!(feed.contents(), [content, content], "both were read to their end");
         }
         std::fs::write(&sources[0], text.replacen('7', "8", 1)).expect("a file");
         for waiting_bytes_max in [0, usize::MAX] {

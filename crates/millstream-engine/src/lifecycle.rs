@@ -12,8 +12,8 @@ use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
 use millstream_store::{
-    Added, Schema, added, discard_unread, load_lock, refuse_appended, refuse_frozen, refuse_unchecked_deletes, rejects,
-    truncation, unlogged,
+    Added, MissingRows, Schema, SourceContent, added, discard_unread, load_lock, record_contents, refuse_appended,
+    refuse_frozen, refuse_unchecked_deletes, rejects, truncation, unlogged,
 };
 use tokio_postgres::Client;
 
@@ -197,6 +197,8 @@ pub(crate) struct Closing<'a> {
     pub(crate) reason: Option<&'a str>,
     /// What a lane has found truncated.
     pub(crate) truncated: Option<Truncated>,
+    /// What the sources hold that are files, in their order.
+    pub(crate) contents: &'a [Option<SourceContent>],
 }
 
 /// A run that has ended.
@@ -305,6 +307,8 @@ pub(crate) async fn close(
     }
     let outcomes = load::outcomes(&transaction, schema, load_id).await?;
     let mut receipt = receipt(counters, &outcomes);
+    receipt.deleted_missing = MissingRows::read(&transaction, schema, load_id).await?.deleted;
+    receipt.counters.deleted += receipt.deleted_missing;
     if counters.rejected > 0 {
         receipt.rejected_lines = rejects::lines(&transaction, schema, load_id).await?;
     }
@@ -312,10 +316,13 @@ pub(crate) async fn close(
     let json = serde_json::to_string(&receipt)
         .map_err(|_| millstream_store::Error::Ledger("a receipt cannot be written as JSON"))?;
     load::record_end(&transaction, schema, load_id, state, closing.reason, Some(&json)).await?;
+    if receipt.finished && closing.contents.iter().any(Option::is_some) {
+        record_contents(&transaction, schema, load_id, closing.contents).await?;
+    }
     if let Some(watched) = closing.watched {
         // It has looked for itself.
         truncation::mark_emptied(&transaction, schema, load_id, None).await?;
-        if changed.is_some() || counters.deleted > 0 && !moved {
+        if changed.is_some() || receipt.counters.deleted > 0 && !moved {
             let mark = changed.as_ref().unwrap_or(&watched.mark);
             truncation::record_left(&transaction, schema, mark, Some(load_id)).await?;
         }

@@ -287,6 +287,18 @@ pub const FOLDED_BATCH_BYTES: usize = 256 << 10;
 /// Batches of folded documents that wait to be compared. Each may be one document of the largest size.
 pub const FOLDED_QUEUE: usize = 1;
 
+/// Bytes of memory in which the keys of rows are sorted that a load is to delete, because no document has them.
+pub const MISSING_MEMORY_BYTES: usize = 8 << 20;
+
+/// Most such rows that are deleted in one transaction.
+pub const MISSING_ROWS_MAX: usize = 10_000;
+
+/// Percent of the rows of a table that a load deletes at most, by default, because no document has them.
+pub const MISSING_PERCENT_MAX: u8 = 10;
+
+/// Most files that are compared at once with what loads have read.
+pub const SKIP_THREADS_MAX: usize = 4;
+
 /// Differences that verifying lists, by default.
 pub const FINDINGS_LISTED: usize = 20;
 
@@ -340,6 +352,8 @@ const _: () = assert!(MEMORY_BYTES >= MEMORY_BYTES_MIN);
 const _: () = assert!(VERIFY_MEMORY_BYTES >= VERIFY_MEMORY_BYTES_MIN && FINDINGS_LISTED <= FINDINGS_MAX);
 const _: () = assert!(VERIFY_MEMORY_BYTES_MIN >= 4 * RUN_BUFFER_BYTES, "several runs are merged at once");
 const _: () = assert!(MERGE_RUNS_MAX * RUN_BUFFER_BYTES <= VERIFY_MEMORY_BYTES);
+const _: () = assert!(MISSING_MEMORY_BYTES >= 4 * RUN_BUFFER_BYTES, "several runs are merged at once");
+const _: () = assert!(MISSING_ROWS_MAX as u64 <= CHANGE_KEYS_MAX, "the keys of a batch are recorded");
 const _: () = assert!(2 * BATCH_BYTES_MAX <= MEMORY_BYTES, "a batch fills while another is written");
 const _: () = assert!(UNFOLDED_CHUNK_BYTES <= CHUNK_BYTES);
 const _: () = assert!(SEND_BYTES_MAX >= DOCUMENT_BYTES_MAX, "every document can be sent");

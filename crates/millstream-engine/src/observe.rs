@@ -35,6 +35,13 @@ pub enum Event {
         /// Connections that write.
         lanes: u16,
     },
+    /// No document has the keys of some rows, which are deleted now.
+    Missing {
+        /// How many rows.
+        rows: u64,
+        /// Rows of the table.
+        of: u64,
+    },
     /// Nothing was committed for a while, although there is something to commit.
     Standstill {
         /// How long.
@@ -109,6 +116,9 @@ pub struct Tally {
     input_total: AtomicU64,
     /// Numbers of sources that are no text that became null, because JSON does not have them.
     not_finite: AtomicU64,
+    /// Rows that were compared with the keys of the sources, and those that were deleted because no document has them.
+    compared: AtomicU64,
+    deleted: AtomicU64,
 }
 
 impl Tally {
@@ -126,8 +136,10 @@ impl Tally {
             input_read,
             input_total,
             not_finite,
+            compared,
+            deleted,
         } = self;
-        let input = [decoded, handed_over, input_read, input_total, not_finite];
+        let input = [decoded, handed_over, input_read, input_total, not_finite, compared, deleted];
         let counts = [documents, bytes, rejected, reject_bytes, refused, refused_bytes];
         for count in counts.into_iter().chain(input) {
             count.store(0, Relaxed);
@@ -192,6 +204,24 @@ impl Tally {
     /// Documents that the server refused in this run, and their bytes.
     pub(crate) fn refusals(&self) -> (u64, u64) {
         (self.refused.load(Relaxed), self.refused_bytes.load(Relaxed))
+    }
+
+    pub(crate) fn compared(&self, rows: u64) {
+        self.compared.fetch_add(rows, Relaxed);
+    }
+
+    pub(crate) fn deleted(&self, rows: u64) {
+        self.deleted.fetch_add(rows, Relaxed);
+    }
+
+    /// Rows that this run has deleted because no document has their keys.
+    pub fn deleted_missing(&self) -> u64 {
+        self.deleted.load(Relaxed)
+    }
+
+    /// Grows as long as the run gets on.
+    pub(crate) fn progress(&self) -> u64 {
+        self.documents() + self.compared.load(Relaxed) + self.deleted_missing()
     }
 
     /// Documents committed by this run.

@@ -76,7 +76,7 @@ impl Surroundings {
     pub(crate) async fn attended<T>(&self, after: Duration, work: impl Future<Output = T>) -> T {
         let patience = Patience { after, statement: Duration::ZERO };
         let say = |seconds: u64, reason: Standstill| self.observer.event(Event::Standstill { seconds, reason });
-        attend(&self.db, patience, || self.tally.documents(), say, work).await
+        attend(&self.db, patience, || self.tally.progress(), say, work).await
     }
 }
 

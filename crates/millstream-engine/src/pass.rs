@@ -1,8 +1,10 @@
 //! One run of a load, from its first byte to its receipt.
 
+use crate::batch::Keys;
 use crate::engine::{Engine, Finish};
 use crate::error::Error;
 use crate::feed::Feed;
+use crate::missing::delete_missing;
 use crate::outcome::{Outcome, Surroundings};
 use crate::request::LoadRequest;
 use crate::run::{Begun, Run};
@@ -24,18 +26,22 @@ pub(crate) async fn load_once(
 ) -> Result<Outcome, Error> {
     request.check()?;
     let mut feed = Feed::open(request, Arc::clone(&around.tally))?;
+    let keys = request.delete_missing.as_ref().map(|wanted| Keys::new(&wanted.directory, wanted.memory_bytes));
+    let keys = keys.transpose()?.map(Arc::new);
     let mut run = match Run::begin(request, around, &mut feed, interrupted).await? {
         Begun::Run(run) => run,
         Begun::Finished(receipt) => {
             return Ok(Outcome { receipt: *receipt, stopped: None, error: None, recalled: true });
         }
     };
-    let finish = match run.start_engine().await {
+    let finish = match run.start_engine(keys.clone()).await {
         Err(error) => Finish::failed(error),
         Ok(engine) => {
+            let (lanes, watched) = run.lanes();
             let finish = async {
                 let fed = feed_all(&mut feed, &engine, around).await;
-                engine.finish(fed).await
+                let finish = engine.finish(fed).await;
+                Box::pin(delete_missing(finish, keys, &lanes, watched)).await
             };
             tokio::select! {
                 biased;
@@ -44,7 +50,7 @@ pub(crate) async fn load_once(
             }
         }
     };
-    run.end(finish).await
+    run.end(finish, feed.contents()).await
 }
 
 /// Hands every chunk to the engine until the sources end, somebody stops the load, or the engine

@@ -6,6 +6,7 @@ use crate::layout::{LAYOUTS, Layout, Wish};
 use crate::limits::{
     ARRAYS_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, LANE_AGE_MAX, LANES_MAX, MEMORY_BYTES,
     MEMORY_BYTES_MIN, MET_WORDS, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES, STANDSTILL_AFTER, STOP_WAIT,
+    VERIFY_MEMORY_BYTES,
 };
 use crate::merge::Mode;
 use millstream_document::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, COLUMNS_INFERRED_MAX, TRANSFORMS_MAX};
@@ -14,6 +15,7 @@ use millstream_document::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_store::{Schema, TypedColumn};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +43,24 @@ pub enum AskedColumns {
     All,
 }
 
+/// That a load deletes the rows whose keys none of its documents has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeleteMissing {
+    /// Percent of the rows that were there when the load began. If more are missing, none is deleted.
+    pub percent_max: f64,
+    /// Directory of the sorted keys. They take about as much room as the keys of the documents, at most twice as much.
+    pub directory: PathBuf,
+    /// Memory for sorting them, in bytes.
+    pub memory_bytes: usize,
+}
+
+impl DeleteMissing {
+    /// A request with the default memory.
+    pub fn new(percent_max: f64, directory: PathBuf) -> Self {
+        Self { percent_max, directory, memory_bytes: VERIFY_MEMORY_BYTES }
+    }
+}
+
 /// A load, as asked for on the command line or by a program.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
@@ -64,6 +84,8 @@ pub struct LoadRequest {
     pub mode: Mode,
     /// Age after which the versions of deleted documents are forgotten.
     pub forget_deletes: Option<Duration>,
+    /// Whether rows are deleted whose keys no document has, once all sources were read.
+    pub delete_missing: Option<DeleteMissing>,
     /// What a committed batch survives.
     pub durability: &'static Durability,
     /// Where documents go.
@@ -128,6 +150,7 @@ impl LoadRequest {
             transforms: Vec::new(),
             mode: Mode::default(),
             forget_deletes: None,
+            delete_missing: None,
             durability: DURABILITIES[0],
             layout: LAYOUTS[0],
             skip_unchanged: SkipUnchanged::default(),
@@ -185,6 +208,9 @@ impl LoadRequest {
         if !self.transforms.is_empty() {
             return refuse("a stream has no transforms".into(), "change the documents before you send them");
         }
+        if self.delete_missing.is_some() {
+            return refuse("a stream deletes no missing rows".into(), "load a file, or a pipe that has a name");
+        }
         self.check_options()
     }
 
@@ -210,9 +236,13 @@ impl LoadRequest {
             columns: self.columns != AskedColumns::Any,
             document_bytes_max: self.document_bytes_max,
             compares: self.skip_unchanged == SkipUnchanged::On,
+            deletes_missing: self.delete_missing.is_some(),
         };
         if let Some(refusal) = (self.layout.refuses)(&wish) {
             return Err(refusal.into());
+        }
+        if let Some(wanted) = &self.delete_missing {
+            self.check_missing(wanted)?;
         }
         if let AskedColumns::Named(columns) = &self.columns {
             require_distinct(columns, &self.key)?;
@@ -274,6 +304,34 @@ impl LoadRequest {
             return refuse(
                 format!("--memory takes {} MiB to less than 4 GiB", MEMORY_BYTES_MIN >> 20),
                 "leave it out for the default of 128 MiB",
+            );
+        }
+        Ok(())
+    }
+}
+
+impl LoadRequest {
+    /// Refuses to delete missing rows where the documents do not say which rows should be there.
+    fn check_missing(&self, wanted: &DeleteMissing) -> Result<(), Error> {
+        if !(0.0..=100.0).contains(&wanted.percent_max) {
+            return refuse("--delete-missing-max takes 0 to 100 percent".into(), "leave it out for the default of 10");
+        }
+        if self.mode.version().is_some() {
+            return refuse(
+                format!("--delete-missing does not go with --mode {}", self.mode.name()),
+                "leave out one of them: a document that is older than the stored one does not say what should be there now",
+            );
+        }
+        if self.mode.tombstone().is_some() {
+            return refuse(
+                "--delete-missing does not go with --delete-when".into(),
+                "leave out one of them: the files either say what was deleted, or have everything that should be there",
+            );
+        }
+        if !self.is_resumable() {
+            return refuse(
+                "--delete-missing takes files, or a stream that has a name".into(),
+                "name the stream with --source-name, so that a load that stopped can be resumed, or write it to a file",
             );
         }
         Ok(())
@@ -354,6 +412,38 @@ mod tests {
             request.layout = LAYOUTS[1];
             assert!(request.check().is_err(), "documents that wait in segments have no columns");
         }
+    }
+
+    #[test]
+    fn missing_rows_are_deleted_only_if_the_sources_say_what_should_be_there() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        for (source, named, mode, percent_max, refusal) in [
+            (file, false, "replace", 10.0, None),
+            (file, false, "keep", 0.0, None),
+            (file, false, "sum:n", 100.0, None),
+            ("-", true, "merge", 10.0, None),
+            ("-", false, "replace", 10.0, Some("a stream that has a name")),
+            (file, false, "newest:v", 10.0, Some("--mode newest")),
+            (file, false, "replace", 100.5, Some("0 to 100")),
+            (file, false, "replace", -1.0, Some("0 to 100")),
+            (file, false, "replace", f64::NAN, Some("0 to 100")),
+        ] {
+            let key = KeyRequest::parse_list("id").unwrap();
+            let mut request = LoadRequest::new("events".parse().unwrap(), key, vec![source.into()]);
+            request.source_name = named.then(|| "dump".to_owned());
+            request.mode = mode.parse().unwrap();
+            request.delete_missing = Some(DeleteMissing::new(percent_max, std::env::temp_dir()));
+            let error = request.check().err().map(|error| error.to_string());
+            assert_eq!(error.is_some(), refusal.is_some(), "{source} {mode} {percent_max}: {error:?}");
+            assert!(error.is_none_or(|error| error.contains(refusal.unwrap())), "{source} {mode}");
+            request.layout = LAYOUTS[1];
+            assert!(request.check().is_err(), "documents that wait in segments are not compared");
+        }
+        let key = KeyRequest::parse_list("id").unwrap();
+        let mut request = LoadRequest::new("events".parse().unwrap(), key, vec![file.into()]);
+        request.mode = Mode::default().with_tombstone(Some("op=d".parse().unwrap()));
+        request.delete_missing = Some(DeleteMissing::new(10.0, std::env::temp_dir()));
+        assert!(request.check().unwrap_err().to_string().contains("--delete-when"));
     }
 
     #[test]

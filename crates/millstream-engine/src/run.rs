@@ -1,6 +1,6 @@
 //! A run of a load: everything around its engine, from the first connection to the receipt.
 
-use crate::batch::Splitter;
+use crate::batch::{Keys, Splitter};
 use crate::collection::{self, PreparedCollection, Provided};
 use crate::diagnosis;
 use crate::drain::Drain;
@@ -28,7 +28,7 @@ use millstream_pg::{
     ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, Several, may_pass, quote_identifier,
 };
 use millstream_store::limits::LOAD_LOCK_POLL;
-use millstream_store::{Added, load_lock};
+use millstream_store::{Added, SourceContent, load_lock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -141,8 +141,13 @@ impl Run {
         Ok(Opened::Owned(Box::new(Ready { lanes: Arc::new(lanes), connections, watched, wal_before })))
     }
 
-    /// Opens the lanes and starts decoding.
-    pub(crate) async fn start_engine(&mut self) -> Result<Engine, Error> {
+    /// What the lanes of the run share, and the table as the run found it.
+    pub(crate) fn lanes(&self) -> (Arc<Lanes>, Watched) {
+        (Arc::clone(&self.ready.lanes), self.ready.watched.clone())
+    }
+
+    /// Opens the lanes and starts decoding. `keys` gets the keys of all documents.
+    pub(crate) async fn start_engine(&mut self, keys: Option<Arc<Keys>>) -> Result<Engine, Error> {
         let Ready { lanes, connections, watched, .. } = &mut self.ready;
         let Lanes { plan, owned, count, drain, .. } = &**lanes;
         let setup = |(lane, connection)| LaneSetup {
@@ -159,7 +164,8 @@ impl Run {
         let request = &plan.request;
         let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
         let decoder = Decoder::wanting(&plan.key, plan.mode.wanted(), limits);
-        let splitter = Splitter::new(decoder, lane_of_slot, owned.before.floors.clone(), request.transforms.len());
+        let (floors, transforms) = (owned.before.floors.clone(), request.transforms.len());
+        let splitter = Splitter::new(decoder, lane_of_slot, floors, transforms, keys);
         let engine = Engine::start(splitter, setups, Arc::clone(lanes));
         drain.bounds(engine).await.unwrap_or_else(|| Err(drain.ended()))
     }
@@ -200,17 +206,18 @@ impl Run {
         }
     }
 
-    /// Closes the load, on a new connection if the server was restarted meanwhile.
+    /// Closes the load, on a new connection if the server was restarted meanwhile. `contents` is what its sources hold that
+    /// are files.
     ///
     /// # Errors
     /// When there is no receipt: the engine's error if there is one, else the error of closing the load.
     /// [`Error::Emptied`], [`Error::PartitionEmptied`] and [`Error::PerhapsTruncated`] take precedence. [`Error::Stopped`] if closing a stopped load takes too long.
-    pub(crate) async fn end(self, finish: Finish) -> Result<Outcome, Error> {
+    pub(crate) async fn end(self, finish: Finish, contents: Vec<Option<SourceContent>>) -> Result<Outcome, Error> {
         let drain = self.ready.lanes.drain.clone();
-        drain.settles(Box::pin(self.close(finish))).await.unwrap_or_else(|reason| Err(Error::Stopped(reason)))
+        drain.settles(Box::pin(self.close(finish, contents))).await.unwrap_or_else(|reason| Err(Error::Stopped(reason)))
     }
 
-    async fn close(self, mut finish: Finish) -> Result<Outcome, Error> {
+    async fn close(self, mut finish: Finish, contents: Vec<Option<SourceContent>>) -> Result<Outcome, Error> {
         let Self { mut control, made, started, ready } = self;
         let Lanes { plan, owned, around, .. } = &*ready.lanes;
         let (request, schema) = (&plan.request, plan.schema());
@@ -224,6 +231,7 @@ impl Run {
             watched: request.layout.fills_table.then_some(&ready.watched),
             reason: reason.as_deref(),
             truncated: finish.error.as_ref().and_then(Truncated::of),
+            contents: &contents,
         };
         let mut failures = Failures::default();
         loop {
@@ -317,6 +325,8 @@ impl Ready {
             load_id: owned.load_id,
             counters,
             rejected_lines: 0,
+            deleted_missing: 0,
+            skipped_files: 0,
             wal_bytes: wal.0,
             wal_scope: wal.1,
             seconds,
@@ -377,7 +387,7 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
     Ok(control)
 }
 
-async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> {
+pub(crate) async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> {
     // Whoever holds what it waits for is named meanwhile.
     let control = millstream_pg::connect(db, &SessionSettings::control().with("lock_timeout", "0")).await?;
     control.client.batch_execute(include_str!("write/durable.sql")).await?;

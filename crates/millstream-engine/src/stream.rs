@@ -121,10 +121,10 @@ impl Stream {
             Begun::Run(run) => run,
             Begun::Finished(_) => return Err(Error::BrokenOff("a stream has begun as one that is finished")),
         };
-        let engine = match around.attended(request.standstill_after, Box::pin(run.start_engine())).await {
+        let engine = match around.attended(request.standstill_after, Box::pin(run.start_engine(None))).await {
             Ok(engine) => engine,
             Err(error) => {
-                let outcome = run.end(Finish::failed(error)).await?;
+                let outcome = run.end(Finish::failed(error), Vec::new()).await?;
                 let stopped = outcome.stopped.filter(|reason| *reason != StopReason::Failed).map(Error::Stopped);
                 let error = outcome.error.or(stopped);
                 return Err(error.unwrap_or(Error::BrokenOff("the lanes did not open")));
@@ -169,7 +169,7 @@ impl Stream {
         let finish = engine.finish(Ok(stop.reason())).await;
         drop(closing);
         let run = run.await.map_err(|_| Error::BrokenOff("the runtime of the stream ended before it"))?;
-        run.end(finish).await
+        run.end(finish, Vec::new()).await
     }
 }
 

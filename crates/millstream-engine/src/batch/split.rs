@@ -1,5 +1,6 @@
 //! Decodes a chunk and distributes its documents to the lanes by slot.
 
+use super::keys::Keys;
 use super::part::{Hold, Part, Row};
 use bytes::Bytes;
 use millstream_document::chunk::{Chunk, Frame};
@@ -23,6 +24,8 @@ pub(crate) struct Splitter {
     lanes: usize,
     /// Counts that the transforms of a load need.
     outcomes: usize,
+    /// Gets the keys of all documents, also of those that are committed, if somebody wants them.
+    keys: Option<Arc<Keys>>,
     key: Vec<u8>,
     version: Vec<u8>,
 }
@@ -34,11 +37,13 @@ impl Splitter {
         lane_of_slot: [u16; SLOTS],
         floors: Box<[Position; SLOTS]>,
         transforms: usize,
+        keys: Option<Arc<Keys>>,
     ) -> Self {
         let lanes = lane_of_slot.iter().max().map_or(0, |l| usize::from(*l) + 1);
         let resumed = floors.iter().any(|f| *f > Position::default());
         let outcomes = transforms * TRANSFORM_OUTCOMES_MAX;
-        Self { decoder, lane_of_slot, floors, resumed, lanes, outcomes, key: Vec::new(), version: Vec::new() }
+        let (key, version) = (Vec::new(), Vec::new());
+        Self { decoder, lane_of_slot, floors, resumed, lanes, outcomes, keys, key, version }
     }
 
     /// One part for each lane, in lane order, without the documents that an earlier run of the load has committed.
@@ -58,6 +63,7 @@ impl Splitter {
             })
             .collect();
         let mut skipped = 0;
+        let mut collecting = self.keys.as_ref().map(|keys| keys.collecting());
         for (number, frame) in chunk.frames.iter().enumerate() {
             self.key.clear();
             self.version.clear();
@@ -65,6 +71,9 @@ impl Splitter {
                 Err(fault) => Err(fault.clone()),
                 Ok(document) => self.decoder.decode_versioned(document, &mut self.key, &mut self.version),
             };
+            if let (Some(collecting), Ok(_)) = (&mut collecting, &decoded) {
+                collecting.push(&self.key);
+            }
             let position = Position { source: chunk.source, offset: frame.offset };
             let slot = if decoded.is_err() { Slot::of_position(position) } else { Slot::of_key(&self.key) };
             if self.resumed && position < self.floors[slot.index()] {

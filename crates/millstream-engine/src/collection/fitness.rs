@@ -48,7 +48,9 @@ pub(super) fn still_fits(request: &LoadRequest, table: &Table, known: Option<&Ke
         return Err(refuse(("its key is found elsewhere in the documents".into(), hint)));
     }
     let obstacle = || OBSTACLES.iter().find_map(|obstacle| obstacle(table));
-    match obstacle().or_else(|| request.mode.tombstone().and_then(|_| no_deletes(table))) {
+    let deleting = request.mode.tombstone().map(|_| "--delete-when");
+    let deleting = deleting.or(request.delete_missing.as_ref().map(|_| "--delete-missing"));
+    match obstacle().or_else(|| deleting.and_then(|option| no_deletes(table, option))) {
         Some(obstacle) => Err(refuse(obstacle)),
         None => Ok(key),
     }
@@ -88,15 +90,12 @@ pub(super) fn check_merge(name: &CollectionName, table: &Table, key: &[KeyColumn
     Err(Error::Collection { collection: name.clone(), problem, hint })
 }
 
-/// Why documents cannot delete rows of the table.
-fn no_deletes(table: &Table) -> Option<(String, String)> {
+/// Why a load with this option cannot delete rows of the table.
+fn no_deletes(table: &Table, option: &str) -> Option<(String, String)> {
     let key = conflict_key(table);
     let odd = |c: &&Column| key.contains(&c.name) && c.collation.as_ref().is_some_and(|(_, name)| name != "C");
     if !table.privileges.delete {
-        return Some((
-            "this role may not delete".into(),
-            "ask the owner to grant it, or leave out --delete-when".to_owned(),
-        ));
+        return Some(("this role may not delete".into(), format!("ask the owner to grant it, or leave out {option}")));
     }
     let column = table.columns.iter().find(odd)?;
     Some((

@@ -40,6 +40,12 @@ fn refuses(wish: &Wish<'_>) -> Option<Refusal> {
                 .hint("leave out one of them: nobody would know which documents do not fit the columns"),
         );
     }
+    if wish.deletes_missing {
+        return Some(
+            Refusal::new("--delete-missing does not go with --layout log")
+                .hint("leave out one of them: rows that wait in segments cannot be compared with the files"),
+        );
+    }
     // Up to this size, the decoder knows that jsonb accepts a document. Beyond it, only the server knows.
     if wish.document_bytes_max > DOCUMENT_BYTES_MAX {
         return Some(
@@ -90,7 +96,14 @@ mod tests {
     fn documents_that_only_the_server_can_check_are_not_appended() {
         let mode = "replace".parse().unwrap();
         for (document_bytes_max, fits) in [(DOCUMENT_BYTES_MAX, true), (DOCUMENT_BYTES_MAX + 1, false)] {
-            let wish = Wish { mode: &mode, checks: &[], columns: false, document_bytes_max, compares: false };
+            let wish = Wish {
+                mode: &mode,
+                checks: &[],
+                columns: false,
+                document_bytes_max,
+                compares: false,
+                deletes_missing: false,
+            };
             assert_eq!(refuses(&wish).is_none(), fits, "{document_bytes_max}");
         }
     }

@@ -48,6 +48,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) document_bytes_max: usize,
     /// Whether every document is compared with the stored one.
     pub(crate) compares: bool,
+    /// Whether rows are deleted that no document has.
+    pub(crate) deletes_missing: bool,
 }
 
 /// Every layout, the default first.

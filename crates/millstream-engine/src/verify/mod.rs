@@ -10,6 +10,7 @@ mod record;
 mod stored;
 
 pub use comparison::Difference;
+pub(crate) use stored::{Stored, TableReading};
 
 use crate::collection;
 use crate::error::Error;
@@ -31,7 +32,6 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use stored::{Stored, TableReading};
 
 /// A verification, as asked for on the command line or by a program.
 #[derive(Debug, Clone)]

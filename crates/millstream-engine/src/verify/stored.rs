@@ -32,9 +32,9 @@ const READABLE: &[char] = &['r', 'p', 'v', 'm', 'f'];
 
 /// How a table is read.
 #[derive(Debug, Clone)]
-pub(super) struct TableReading {
+pub(crate) struct TableReading {
     /// The key with the types of the table's columns, in the order of its index if it has one.
-    pub(super) key: KeySpec,
+    pub(crate) key: KeySpec,
     pub(super) table_oid: u32,
     name: CollectionName,
     selected: String,
@@ -57,6 +57,22 @@ impl TableReading {
         if let Some(index) = table.unique_index_on(&names) {
             asked.sort_by_key(|request| index.columns.iter().position(|column| *column == request.column));
         }
+        Self::in_order(name, table, asked)
+    }
+
+    /// For the key of a load, whose columns keep their order: the canonical bytes of its documents have it.
+    ///
+    /// # Errors
+    /// As [`TableReading::of`].
+    pub(crate) fn of_load(name: &CollectionName, table: &Table, key: &KeySpec) -> Result<Self, Error> {
+        let of_column =
+            |column: &KeyColumn| KeyRequest { column: column.name.clone(), path: column.path.clone(), key_type: None };
+        let asked: Vec<KeyRequest> = key.columns.iter().map(of_column).collect();
+        Self::in_order(name, table, asked.iter().collect())
+    }
+
+    fn in_order(name: &CollectionName, table: &Table, asked: Vec<&KeyRequest>) -> Result<Self, Error> {
+        let refuse = |(problem, hint)| Error::Unverifiable { collection: name.clone(), problem, hint };
         let (mut columns, mut selected, mut order) = (Vec::new(), Vec::new(), Vec::new());
         for request in asked {
             let (key_type, expression) = key_column(table, request).map_err(refuse)?;
@@ -115,10 +131,10 @@ fn expression(column: &Column, read_as: &Type) -> String {
 
 /// A row of the table.
 #[derive(Debug)]
-pub(super) struct StoredRow {
+pub(crate) struct StoredRow {
     row: Row,
     /// Canonical bytes; `None` when a column is null, because no document has such a key.
-    pub(super) key: Option<Vec<u8>>,
+    pub(crate) key: Option<Vec<u8>>,
 }
 
 impl StoredRow {
@@ -153,7 +169,7 @@ fn infinity(key_type: KeyType, value: &[u8]) -> Option<&'static str> {
 }
 
 /// A table's rows in key order, which is checked.
-pub(super) struct Stored {
+pub(crate) struct Stored {
     rows: Pin<Box<RowStream>>,
     types: Vec<KeyType>,
     last: Vec<u8>,
@@ -177,14 +193,26 @@ impl Stored {
         };
         let keys: Vec<String> = key.columns.iter().map(|column| quote_identifier(&column.name)).collect();
         let relation = segments::newest(schema, &quote_name(name), &keys, &segments);
-        let none: [&str; 0] = [];
         let sql = format!("select {selected}, doc from {relation} as newest order by {order}");
-        let rows = Box::pin(client.query_raw(&sql, none).await?);
+        Self::select(client, &sql, reading).await
+    }
+
+    /// Begins to read the keys of a table alone, to which no segments belong. Its rows have no documents.
+    pub(crate) async fn keys(client: &Client, reading: &TableReading) -> Result<Self, Error> {
+        let TableReading { name, selected, order, .. } = reading;
+        let table = quote_name(name);
+        let sql = format!("select {selected} from {table} as stored order by {order}");
+        Self::select(client, &sql, reading).await
+    }
+
+    async fn select(client: &Client, sql: &str, reading: &TableReading) -> Result<Self, Error> {
+        let none: [&str; 0] = [];
+        let rows = Box::pin(client.query_raw(sql, none).await?);
         Ok(Self { rows, types: reading.key.types(), last: Vec::new() })
     }
 
     /// The next row, `None` after the last.
-    pub(super) async fn next(&mut self) -> Result<Option<StoredRow>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<StoredRow>, Error> {
         let Some(row) = self.rows.try_next().await? else { return Ok(None) };
         let mut key = Vec::new();
         for (n, &key_type) in self.types.iter().enumerate() {

@@ -307,7 +307,7 @@ async fn attach<M: OnConnection>(setup: &mut LaneSetup, again: bool) -> Result<(
 }
 
 /// Bytes of WAL written by this backend so far (PostgreSQL 18 and later).
-async fn own_wal_bytes(connection: &Connection) -> Option<u64> {
+pub(crate) async fn own_wal_bytes(connection: &Connection) -> Option<u64> {
     if connection.server.version_num < 180_000 {
         return None;
     }

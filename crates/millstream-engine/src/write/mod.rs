@@ -12,6 +12,7 @@ mod kept;
 mod lane;
 mod lanes;
 mod ledger;
+mod missing;
 mod names;
 mod portion;
 mod probe;
@@ -26,7 +27,8 @@ mod upsert;
 mod vacancy;
 
 pub(crate) use lanes::Lanes;
-pub(crate) use ledger::{LaneReport, LaneSetup};
+pub(crate) use ledger::{LaneReport, LaneSetup, own_wal_bytes};
+pub(crate) use missing::MissingRowsSql;
 pub(crate) use segment_plan::SegmentPlan;
 pub(crate) use texts::Texts;
 
@@ -190,7 +192,7 @@ impl<'a> Session<'a> {
 }
 
 /// The error of a statement that holds the guard of the table's state.
-fn differing(error: tokio_postgres::Error) -> Error {
+pub(crate) fn differing(error: tokio_postgres::Error) -> Error {
     match error.code() {
         Some(code) if code.code() == GUARD_SQLSTATE => Error::TableDiffers,
         _ => error.into(),

@@ -1,0 +1,206 @@
+//! Leaves out files that a finished load into the table has read, and that have not changed since.
+
+use crate::error::Error;
+use crate::feed::regular_file;
+use crate::limits::SKIP_THREADS_MAX;
+use crate::request::LoadRequest;
+use millstream_document::source;
+use millstream_input::Content;
+use millstream_pg::{ConnInfo, SessionSettings, catalog, quote_name};
+use millstream_store::{SCHEMA_VERSION, SourceContent, any_row, read_before, unfinished_sources};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A source of a request.
+#[derive(Debug)]
+struct File {
+    /// As the request spells it.
+    spelled: String,
+    /// Its absolute path, by which loads know it.
+    name: String,
+    bytes: u64,
+}
+
+/// What loads know of the files of a request.
+#[derive(Debug, Default)]
+struct Known {
+    /// By name, what those held that a finished load has read.
+    read: HashMap<String, SourceContent>,
+    /// Sources of the load that this request resumes.
+    unfinished: Vec<String>,
+}
+
+/// The name by which loads know a source: the absolute path of a file. `None` for standard input, pipes and devices.
+///
+/// # Errors
+/// [`Error::Source`] if there is no such file, or it cannot be opened.
+pub fn file_name(spelled: &str) -> Result<Option<String>, Error> {
+    Ok(regular_file(&source::path(spelled))?.map(|(name, _)| name))
+}
+
+/// Leaves out of a request the files that a finished load into its table has read, and that have not changed since, by their
+/// name, their size and a hash of their bytes. Returns how many. If an unfinished load is to be resumed, its files come
+/// first, in its order. If all files were left out, the request has none and cannot be loaded.
+///
+/// Nothing is left out if the table is not there or has no row, as after TRUNCATE.
+///
+/// # Errors
+/// [`Error::Refused`] if a source is no file; [`Error::Source`] if one cannot be read; the server's.
+pub async fn skip_loaded(request: &mut LoadRequest, db: &ConnInfo) -> Result<u64, Error> {
+    request.check()?;
+    if request.delete_missing.is_some() {
+        return Err(Error::refused(
+            "files that are left out do not say which rows should be there",
+            "leave out --skip-loaded or --delete-missing",
+        ));
+    }
+    let files = request.sources.iter().map(|spelled| file(spelled)).collect::<Result<Vec<File>, Error>>()?;
+    let known = Known::read(request, db, &files).await?;
+    let (given, resume) = (files.len(), request.resume);
+    let kept = tokio::task::spawn_blocking(move || known.kept(files, resume)).await;
+    let kept = kept.map_err(|_| Error::BrokenOff("the thread that compares files has gone"))?;
+    request.sources = kept?;
+    Ok((given - request.sources.len()) as u64)
+}
+
+fn file(spelled: &str) -> Result<File, Error> {
+    let Some((name, bytes)) = regular_file(&source::path(spelled))? else {
+        return Err(Error::refused(
+            format!("--skip-loaded takes files, and {spelled} is a stream"),
+            "load it without --skip-loaded, or write it to a file",
+        ));
+    };
+    Ok(File { spelled: spelled.to_owned(), name, bytes })
+}
+
+impl Known {
+    async fn read(request: &LoadRequest, db: &ConnInfo, files: &[File]) -> Result<Self, Error> {
+        let (schema, into) = (&request.schema, &request.collection);
+        let mut connection = millstream_pg::connect(db, &SessionSettings::control()).await?;
+        let client = &mut connection.client;
+        let Some(table) = catalog::table(client, &into.schema, &into.table).await? else { return Ok(Self::default()) };
+        if schema.version(client).await? != Some(SCHEMA_VERSION) {
+            return Ok(Self::default());
+        }
+        // After a restore, loads are recorded under another OID.
+        schema.ensure(client).await?;
+        if !any_row(client, &quote_name(into)).await? {
+            return Ok(Self::default());
+        }
+        let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
+        let read = read_before(client, schema, table.oid, &names).await?;
+        let unfinished = unfinished_sources(client, schema, table.oid, &names).await?;
+        connection.close().await;
+        Ok(Self { read, unfinished })
+    }
+
+    /// The files that are left, as the request spells them.
+    fn kept(self, files: Vec<File>, resume: bool) -> Result<Vec<String>, Error> {
+        let unchanged = self.unchanged(&files)?;
+        let names: HashSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
+        let resumes =
+            resume && !self.unfinished.is_empty() && self.unfinished.iter().all(|name| names.contains(&**name));
+        let begun: &[String] = if resumes { &self.unfinished } else { &[] };
+        let place = |file: &File| begun.iter().position(|name| *name == file.name);
+        let mut kept: Vec<(usize, &File)> = files
+            .iter()
+            .zip(unchanged)
+            .map(|(file, unchanged)| (place(file), unchanged, file))
+            .filter(|(place, unchanged, _)| place.is_some() || !unchanged)
+            .map(|(place, _, file)| (place.unwrap_or(begun.len()), file))
+            .collect();
+        // The others keep their order.
+        kept.sort_by_key(|(place, _)| *place);
+        Ok(kept.into_iter().map(|(_, file)| file.spelled.clone()).collect())
+    }
+
+    /// For each file whether it holds what a finished load has read. Only files of the same size are read.
+    fn unchanged(&self, files: &[File]) -> Result<Vec<bool>, Error> {
+        let same_size = |file: &File| self.read.get(&file.name).filter(|known| known.bytes == file.bytes);
+        let candidates: Vec<(usize, &File, &SourceContent)> =
+            files.iter().enumerate().filter_map(|(n, file)| Some((n, file, same_size(file)?))).collect();
+        let (next, found) = (AtomicUsize::new(0), Mutex::new(vec![false; files.len()]));
+        let failed = Mutex::new(None);
+        let compare = || {
+            while let Some((n, file, known)) = candidates.get(next.fetch_add(1, Ordering::Relaxed)) {
+                match Content::of(&source::path(&file.spelled)) {
+                    Ok(Content { bytes, hash }) => {
+                        let same = (bytes, hash) == (known.bytes, known.hash);
+                        found.lock().unwrap_or_else(PoisonError::into_inner)[*n] = same;
+                    }
+                    Err(error) => {
+                        let name = file.spelled.clone();
+                        *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some((name, error));
+                    }
+                }
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(SKIP_THREADS_MAX);
+        std::thread::scope(|scope| {
+            for _ in 0..threads.min(candidates.len()) {
+                scope.spawn(compare);
+            }
+        });
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some((name, source)) => {
+                let error = millstream_input::Error::Open { name, source };
+                Err(source::SourceError::from(error).into())
+            }
+            None => Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(folder: &std::path::Path, texts: &[(&str, &str)]) -> Vec<File> {
+        let one = |(name, text): &(&str, &str)| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).unwrap();
+            file(path.to_str().unwrap()).unwrap()
+        };
+        texts.iter().map(one).collect()
+    }
+
+    #[test]
+    fn files_that_changed_are_kept_and_those_of_an_unfinished_load_come_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = files(folder.path(), &[("a", "{}"), ("b", "[1]"), ("c", "{ }")]);
+        let read = |files: &[File]| -> HashMap<String, SourceContent> {
+            let content = |file: &File| {
+                let Content { bytes, hash } = Content::of(&source::path(&file.spelled)).unwrap();
+                (file.name.clone(), SourceContent { bytes, hash })
+            };
+            files.iter().map(content).collect()
+        };
+        let all = read(&first);
+        // Another size; another text of the same size; the same text; a new file.
+        let now = || files(folder.path(), &[("a", "{} "), ("b", "[2]"), ("c", "{ }"), ("d", "")]);
+        let named = |kept: Vec<String>| -> String { kept.iter().filter_map(|path| path.chars().last()).collect() };
+        for (unfinished, resume, expected) in [
+            (&[][..], true, "abd"),
+            (&["d"], true, "dab"),
+            // It began with a file that another load has finished since.
+            (&["c", "b"], true, "cbad"),
+            (&["d"], false, "abd"),
+            // One of its files is not named any more: the load is refused, and says so.
+            (&["d", "gone"], true, "abd"),
+        ] {
+            let name = |name: &&str| std::fs::canonicalize(folder.path()).unwrap().join(name).display().to_string();
+            let known = Known { read: all.clone(), unfinished: unfinished.iter().map(name).collect() };
+            assert_eq!(named(known.kept(now(), resume).unwrap()), expected, "{unfinished:?} {resume}");
+        }
+        assert_eq!(named(Known::default().kept(now(), true).unwrap()), "abcd", "no load has read anything");
+        let again = Known { read: read(&now()), unfinished: Vec::new() };
+        assert!(again.kept(now(), true).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_stream_cannot_be_compared() {
+        assert!(file("-").unwrap_err().to_string().contains("is a stream"));
+        assert!(matches!(file("/no such file"), Err(Error::Source(_))));
+    }
+}
