@@ -165,6 +165,11 @@ fn path(text: &str) -> Result<Vec<String>, String> {
 }
 
 impl EnrichArgs {
+    /// Whether this member of a document, or what is in it, is added.
+    pub fn adds(&self, member: &str) -> bool {
+        self.enrich.iter().any(|wish| wish.into.first().is_some_and(|first| first == member))
+    }
+
     /// The transforms of a load whose documents have this key. Reads the stores into memory.
     pub fn transforms(&self, key: &[KeyRequest]) -> Result<Vec<Arc<dyn Transform>>, Failure> {
         for (wish, column) in self.enrich.iter().flat_map(|wish| key.iter().map(move |column| (wish, column))) {

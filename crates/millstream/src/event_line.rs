@@ -21,9 +21,10 @@ pub const EVENTS: &[(&str, &str)] = &[
     (
         "progress",
         "four times a second, and at the end: `seconds`; `input_bytes` and `input_bytes_total`, which is null where nobody \
-         knows it; `text`, the same for people; and counts: of a load or verification `documents`, `rejected`, `bytes`, of \
-         which a load counts what this run has committed",
+         knows it; `text`, the same for people; and counts: of a load or verification `documents`, `rejected`, `bytes`, \
+         `deleted_missing`, of which a load counts what this run has committed",
     ),
+    ("missing", "--delete-missing deletes rows now: `rows`, and `of`, the rows of the table"),
     ("standstill", "nothing was committed for a while: `seconds`, `reason`"),
     ("retry", "a batch is sent again: `lane`, `attempt`, `after_seconds`, `error`"),
     ("again", "the load broke off, and resumes by itself: `attempt`, `after_seconds`, `error`"),
@@ -61,6 +62,7 @@ pub fn of_load(event: Event) -> Option<(&'static str, Value)> {
         Event::WalFree => ("wal_free", json!({})),
         Event::Resumed { load_id, documents } => ("resumed", json!({ "load_id": load_id, "documents": documents })),
         Event::Started { load_id, lanes } => ("started", json!({ "load_id": load_id, "lanes": lanes })),
+        Event::Missing { rows, of } => ("missing", json!({ "rows": rows, "of": of })),
         Event::Lost { lane, batches } => ("lost", json!({ "lane": lane, "batches": batches })),
         Event::Standstill { seconds, reason } => {
             ("standstill", json!({ "seconds": seconds, "reason": reason.to_string() }))
@@ -115,6 +117,7 @@ mod tests {
             (Event::Started { load_id: 7, lanes: 2 }, "started", json!({ "load_id": 7, "lanes": 2 })),
             (Event::Resumed { load_id: 7, documents: 9 }, "resumed", json!({ "load_id": 7, "documents": 9 })),
             (Event::Lost { lane: 1, batches: 3 }, "lost", json!({ "lane": 1, "batches": 3 })),
+            (Event::Missing { rows: 1, of: 9 }, "missing", json!({ "rows": 1, "of": 9 })),
             (
                 Event::Retry { lane: 1, attempt: 2, after, error: error() },
                 "retry",

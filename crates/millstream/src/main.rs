@@ -20,6 +20,8 @@ mod interruption;
 mod keeper;
 mod key_values;
 mod limits;
+mod missing_args;
+mod origin_args;
 mod output;
 mod preview;
 mod progress;

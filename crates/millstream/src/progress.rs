@@ -50,7 +50,7 @@ impl Counts for Tally {
         Tally::input(self)
     }
 
-    /// Documents, rate, bytes, rejects.
+    /// Documents, rate, bytes, rejects, rows that the files lack.
     fn state(&self, elapsed: Duration) -> String {
         let documents = self.documents();
         let mut text = format!(
@@ -62,11 +62,19 @@ impl Counts for Tally {
         if self.rejects() > 0 {
             text.push_str(&format!(", {} rejected", quantity::count(self.rejects())));
         }
+        if self.deleted_missing() > 0 {
+            text.push_str(&format!(", {} rows deleted", quantity::count(self.deleted_missing())));
+        }
         text
     }
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
-        vec![("documents", self.documents()), ("rejected", self.rejects()), ("bytes", self.bytes())]
+        vec![
+            ("documents", self.documents()),
+            ("rejected", self.rejects()),
+            ("bytes", self.bytes()),
+            ("deleted_missing", self.deleted_missing()),
+        ]
     }
 }
 
@@ -252,6 +260,10 @@ fn text(event: Event) -> Option<String> {
         }
         Event::Lost { lane, batches } => {
             format!("the server crashed and lost batches of lane {lane}, which are written again: {batches}")
+        }
+        Event::Missing { rows, of } => {
+            let (rows, of) = (quantity::count(rows), quantity::things(of, "row"));
+            format!("the files lack {rows} of {of}, which are deleted now")
         }
         Event::Standstill { seconds, reason } => format!("waits: nothing was committed for {seconds} s: {reason}"),
         // A server that is gone for minutes causes a hundred retries.

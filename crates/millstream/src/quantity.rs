@@ -58,6 +58,40 @@ impl std::str::FromStr for Size {
     }
 }
 
+/// A part of a whole in percent, as typed: `10`, `2.5%`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Percent(f64);
+
+impl Percent {
+    /// So many percent.
+    pub fn whole(percent: u8) -> Self {
+        Self(f64::from(percent))
+    }
+
+    /// From 0 to 100.
+    pub fn percent(self) -> f64 {
+        self.0
+    }
+}
+
+impl std::fmt::Display for Percent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl std::str::FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').unwrap_or(text);
+        let plain =
+            number.starts_with(|c: char| c.is_ascii_digit()) && number.chars().all(|c| matches!(c, '0'..='9' | '.'));
+        let percent = number.parse().ok().filter(|percent| plain && *percent <= 100.0);
+        percent.map(Self).ok_or_else(|| "expected percent from 0 to 100, such as 10 or 2.5%".to_owned())
+    }
+}
+
 /// How many there were each second.
 pub fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds.max(0.001)
@@ -114,6 +148,17 @@ mod tests {
         for text in ["", "MiB", "1.5GiB", "-1", "1TiB", "99999999999GiB"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn percents_are_parts() {
+        for (text, percent) in [("0", 0.0), ("10", 10.0), ("10%", 10.0), ("2.5%", 2.5), ("100", 100.0)] {
+            assert_eq!(text.parse(), Ok(Percent(percent)));
+        }
+        for text in ["", "%", "100.1", "-1", "+1", "1e1", "NaN", "inf", "10 %", "1.2.3", "10%%"] {
+            assert!(text.parse::<Percent>().is_err(), "{text}");
+        }
+        assert_eq!((Percent::whole(10).to_string(), Percent(2.5).to_string()), ("10".into(), "2.5".into()));
     }
 
     #[test]

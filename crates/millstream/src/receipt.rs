@@ -58,12 +58,19 @@ pub fn counts<'a>(
 
 /// The receipt, without counts that are zero.
 pub fn text(receipt: &Receipt) -> String {
+    if receipt.load_id == 0 {
+        let files = quantity::things(receipt.skipped_files, "file");
+        return format!("nothing to load into {}: {files} loaded before", receipt.collection);
+    }
     let state = if receipt.finished { "" } else { " (unfinished)" };
     let mut lines = vec![format!("receipt of load {} into {}{state}", receipt.load_id, receipt.collection)];
     let counters = COUNTERS.iter().zip(receipt.counters.to_array()).filter(|(name, _)| **name != "bytes_read");
     lines.extend(counts(counters.map(|(name, value)| (*name, value, meaning(name))), &["read"]));
     if receipt.rejected_lines > 0 {
         lines.push(format!("  rejects of several lines hold {}", quantity::things(receipt.rejected_lines, "line")));
+    }
+    if receipt.skipped_files > 0 {
+        lines.push(format!("  skipped {} that were loaded before", quantity::things(receipt.skipped_files, "file")));
     }
     lines.extend(transforms(&receipt.transforms).map(|line| format!("  {line}")));
     if let Some(before) = receipt.resumed_from {

@@ -7,6 +7,8 @@ use crate::enrich::EnrichArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::keeper::Keeper;
+use crate::missing_args::MissingArgs;
+use crate::origin_args::OriginArgs;
 use crate::output::{Output, note};
 use crate::progress::{Progress, ProgressChoice};
 use crate::quantity::{self, Size};
@@ -23,11 +25,12 @@ use millstream_engine::{
     SkipUnchanged, Stop, StopReason, Surroundings, Tally, Tombstone,
 };
 use millstream_host::shell_word;
-use millstream_model::{CollectionName, KeyRequest, Receipt, TransformCounts};
+use millstream_model::{CollectionName, Counters, KeyRequest, Receipt, TransformCounts, WalScope};
 use millstream_pg::ConnInfo;
 use millstream_publish::{RefreshRequest, estimate};
 use millstream_store::TypedColumn;
 use millstream_store::rejects::RejectFilter;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,6 +45,8 @@ Examples:
   millstream load s.ndjson --into s --key id --column price:numeric=offer.price
   millstream load events.ndjson --into events --key id --dry-run
   millstream load events.ndjson --into events --key id --publish events_read
+  millstream load dump.ndjson.gz --into users --key id --delete-missing
+  millstream load 'drop/*.json.gz' --into events --key id --skip-loaded
 
 KEY is [COLUMN=]PATH[:TYPE]; a comma separates several. PATH is a.b.c or a JSON
 Pointer (/a~1b). TYPE is text, varchar(N), bigint, integer, smallint, numeric,
@@ -92,6 +97,9 @@ pub struct LoadArgs {
     #[command(flatten)]
     enrich: EnrichArgs,
 
+    #[command(flatten)]
+    origin: OriginArgs,
+
     /// What a new document does to the stored document of the same key
     #[arg(long, value_name = "MODE", default_value = "replace", long_help = modes())]
     mode: Mode,
@@ -110,6 +118,20 @@ pub struct LoadArgs {
     /// 30d, 8w)
     #[arg(long, value_name = "AGE")]
     forget_deletes: Option<quantity::Age>,
+
+    #[command(flatten)]
+    missing: MissingArgs,
+
+    /// Leave out files that a finished load into this table has read and that have not changed
+    ///
+    /// A file has not changed if its absolute path, its size and its bytes are the same. So the same command in a timer
+    /// loads the new files of a folder. A file that grew is loaded again from its start; in mode sum it is refused, because
+    /// what was added would count twice. If the table has no row, all files are loaded.
+    ///
+    /// A load that stopped resumes with its files first, in its order. If all files are left out, nothing is loaded, and
+    /// the receipt has the load_id 0. `millstream loads prune` and `loads forget` also forget which files were loaded.
+    #[arg(long)]
+    skip_loaded: bool,
 
     /// What a committed batch survives
     #[arg(long, value_name = "PROMISE", default_value = DURABILITIES[0].name, value_parser = durabilities())]
@@ -291,7 +313,21 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     refuse_rejects_on_stdout(args)?;
     let db = target::resolve(&args.target, Purpose::Work).await?;
     look_for_models(args, &db).await?;
+    let skipped = if args.skip_loaded { skip_loaded(&mut request, &db).await? } else { 0 };
+    if request.sources.is_empty() {
+        let outcome = nothing_new(&request, skipped);
+        let shown = output.print(&outcome.receipt, &receipt::text(&outcome.receipt));
+        return match publish(args, &outcome, &db, output, &signals).await? {
+            Exit::Done => shown.map(|()| Exit::Done),
+            stopped => Ok(stopped),
+        };
+    }
+    args.origin.apply(&mut request, &args.enrich)?;
+    request.check()?;
     if args.dry_run {
+        if request.delete_missing.is_some() {
+            note("rows that the files lack are not looked for; `millstream verify FILE .. --exact` lists them");
+        }
         let dry = millstream_engine::dry_run(&request, &db).await?;
         return show_dry_run(&dry, &request, output);
     }
@@ -301,17 +337,21 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     let _keeper = Keeper::watch(&args.target);
     let create = |path: &PathBuf| Ok::<_, Failure>((path.clone(), export::create(path, export::is_reject)?));
     let rejects_file = args.rejects.as_ref().map(create).transpose()?;
-    let outcome = match run_load(&request, &db, args.progress, signals.clone()).await {
+    let mut outcome = match run_load(&request, &db, args.progress, signals.clone()).await {
         Err(error) => {
-            let began = began_with(&error)
-                .and_then(|(load_id, transforms)| Some((load_id, args.enrich.transforms_of(transforms)?)));
+            let began = began_with(&error).and_then(|(load_id, transforms)| {
+                let enrichments = transforms.strip_suffix(args.origin.names().as_slice())?;
+                Some((load_id, args.enrich.transforms_of(enrichments)?))
+            });
             let Some((load_id, transforms)) = began else { return Err(error.into()) };
             request.transforms = transforms.map_err(|failure| failure.of_load(load_id))?;
+            args.origin.apply(&mut request, &args.enrich)?;
             note(&format!("load {load_id} began with an earlier generation of its ranges, and resumes with it"));
             run_load(&request, &db, args.progress, signals.clone()).await?
         }
         Ok(outcome) => outcome,
     };
+    outcome.receipt.skipped_files = skipped;
     let shown = output.print(&outcome.receipt, &receipt::text(&outcome.receipt));
     let unread = outcome.stopped.is_some() && outcome.receipt.counters.read == 0;
     if let Some((path, file)) = rejects_file.filter(|_| !unread) {
@@ -336,6 +376,40 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
         Exit::Done => Ok(exit),
         stopped => Ok(stopped),
     }
+}
+
+/// Leaves out the files that were loaded before, says how many, and returns that.
+async fn skip_loaded(request: &mut LoadRequest, db: &ConnInfo) -> Result<u64, Failure> {
+    let files = request.sources.len() as u64;
+    let skipped = millstream_engine::skip_loaded(request, db).await?;
+    note(&format!("skipped {} of {}: loaded before", quantity::count(skipped), quantity::things(files, "file")));
+    Ok(skipped)
+}
+
+/// The outcome of a load all of whose files were loaded before.
+fn nothing_new(request: &LoadRequest, skipped_files: u64) -> Outcome {
+    let receipt = Receipt {
+        collection: request.collection.to_string(),
+        load_id: 0,
+        counters: Counters::default(),
+        rejected_lines: 0,
+        deleted_missing: 0,
+        skipped_files,
+        wal_bytes: 0,
+        wal_scope: WalScope::Unknown,
+        seconds: 0.0,
+        rows_per_second: 0.0,
+        lanes: 0,
+        durability: request.durability.name.to_owned(),
+        layout: request.layout.name.to_owned(),
+        writers: BTreeMap::new(),
+        transforms: Vec::new(),
+        retries: 0,
+        deadlocks: 0,
+        resumed_from: None,
+        finished: true,
+    };
+    Outcome { receipt, stopped: None, error: None, recalled: false }
 }
 
 /// Checks the models to refresh before anything is loaded: each must be a model of this role, and one must belong to
@@ -559,6 +633,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     request.transforms = args.enrich.transforms(&request.key)?;
     request.source_name.clone_from(&args.source_name);
     request.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
+    args.missing.apply(&mut request);
     request.forget_deletes = args.forget_deletes.map(|age| std::time::Duration::from_secs(age.seconds));
     request.durability = args.durability;
     request.layout = args.layout;

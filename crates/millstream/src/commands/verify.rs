@@ -6,6 +6,7 @@ use crate::enrich::EnrichArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::keeper::Keeper;
+use crate::origin_args::OriginArgs;
 use crate::output::{Output, note};
 use crate::progress::{Progress, ProgressChoice};
 use crate::quantity::{Size, count, things};
@@ -64,6 +65,13 @@ pub struct VerifyArgs {
     #[command(flatten)]
     enrich: EnrichArgs,
 
+    #[command(flatten)]
+    origin: OriginArgs,
+
+    /// Name under which standard input or a pipe was loaded, if --with-source has added it
+    #[arg(long, value_name = "NAME")]
+    source_name: Option<String>,
+
     /// What a new document did to the stored document of the same key
     #[arg(long, value_name = "MODE", default_value = "replace", long_help = modes())]
     mode: Mode,
@@ -119,7 +127,9 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
 fn request(args: &VerifyArgs) -> Result<VerifyRequest, Failure> {
     let mut load = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
     args.source.apply(&mut load);
+    load.source_name.clone_from(&args.source_name);
     load.transforms = args.enrich.transforms(&load.key)?;
+    args.origin.apply(&mut load, &args.enrich)?;
     load.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     load.schema = target::schema(&args.target);
     let mut request = VerifyRequest::new(load, std::env::temp_dir());
