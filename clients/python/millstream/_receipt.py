@@ -11,7 +11,7 @@ from ._errors import Rejected
 if TYPE_CHECKING:
     from ._target import Target
 
-#: The counts of documents, each with its meaning. Their sum is `read`.
+#: The counts of documents, each with its meaning. Their sum is `read`, without the rows of `deleted_missing`.
 OUTCOMES = {
     "inserted": "new keys",
     "updated": "existing keys, written",
@@ -63,6 +63,10 @@ class Receipt:
     rejected: int = 0
     bytes_read: int = 0
     rejected_lines: int = 0
+    #: Rows that were deleted because no document has their key. `deleted` counts them too.
+    deleted_missing: int = 0
+    #: Files that were left out because an earlier load has read them.
+    skipped_files: int = 0
     wal_bytes: int = 0
     wal_scope: str = "unknown"
     seconds: float = 0.0

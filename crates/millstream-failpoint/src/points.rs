@@ -23,6 +23,9 @@ pub const LOAD: &[&str] = &[
     "run-closed",
 ];
 
+/// The points that a load passes before `lanes-ended` when it deletes the rows that its sources lack, in order.
+pub const MISSING: &[&str] = &["missing-found", "missing-deleted", "missing-advanced", "missing-committed"];
+
 /// The points of publishing and refreshing, in order. Which of them a refresh passes depends on its way.
 pub const REFRESH: &[&str] = &[
     "model-made",
@@ -98,5 +101,8 @@ pub const COPY_CLUSTER: &[&str] = &["cluster-copied", "label-copied", "wal-copie
 /// Every point.
 #[cfg(feature = "armed")]
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
-    [LOAD, SEGMENT, COMPACTION, REFRESH, CHANGE, RANGES, COPY, COPY_THERE, COPY_CLUSTER].into_iter().flatten().copied()
+    [LOAD, MISSING, SEGMENT, COMPACTION, REFRESH, CHANGE, RANGES, COPY, COPY_THERE, COPY_CLUSTER]
+        .into_iter()
+        .flatten()
+        .copied()
 }

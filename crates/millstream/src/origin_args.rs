@@ -21,7 +21,7 @@ pub struct OriginArgs {
     /// Add the values of folders such as year=2026/month=06 to each document
     ///
     /// The members are strings, named as the folders. %XX in them is decoded. A folder
-    /// name=__HIVE_DEFAULT_PARTITION__ gives a null. Of several folders of one name, the innermost counts. If a
+    /// `year=__HIVE_DEFAULT_PARTITION__` gives a null. Of several folders of one name, the innermost counts. If a
     /// document has the member already, it is replaced.
     #[arg(long)]
     with_partitions: bool,

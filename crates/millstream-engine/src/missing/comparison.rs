@@ -25,12 +25,14 @@ pub(super) struct MissingKeys {
     sorted: Arc<Mutex<Sorted>>,
     /// How many they are.
     pub(super) count: u64,
+    /// How many of them make a batch.
+    batch_rows: usize,
     directory: PathBuf,
 }
 
 impl MissingKeys {
-    pub(super) fn new(sorted: Sorted, count: u64, directory: PathBuf) -> Self {
-        Self { sorted: Arc::new(Mutex::new(sorted)), count, directory }
+    pub(super) fn new(sorted: Sorted, count: u64, batch_rows: usize, directory: PathBuf) -> Self {
+        Self { sorted: Arc::new(Mutex::new(sorted)), count, batch_rows, directory }
     }
 
     /// Begins again with the first.
@@ -48,10 +50,10 @@ impl MissingKeys {
     /// # Errors
     /// [`Error::Runs`].
     pub(super) async fn next(&self) -> Result<Vec<Vec<u8>>, Error> {
-        let sorted = Arc::clone(&self.sorted);
+        let (sorted, batch_rows) = (Arc::clone(&self.sorted), self.batch_rows);
         let keys = blocking(move || {
             let (mut sorted, mut keys, mut record) = (lock(&sorted), Vec::new(), SortRecord::default());
-            while keys.len() < MISSING_ROWS_MAX && sorted.next(&mut record)? {
+            while keys.len() < batch_rows && sorted.next(&mut record)? {
                 keys.push(std::mem::take(&mut record.key));
             }
             Ok::<_, io::Error>(keys)
@@ -92,7 +94,8 @@ pub(super) async fn compare(
 ) -> Result<Compared, Error> {
     let (sender, pages) = mpsc::channel(FOLDED_QUEUE);
     let (keys, after, runs) = (Arc::clone(keys), after.map(<[u8]>::to_vec), directory.to_owned());
-    let merging = blocking(move || merge(&mut lock(&keys), pages, after.as_deref(), runs));
+    let batch_rows = session.plan().request.batch_rows.min(MISSING_ROWS_MAX);
+    let merging = blocking(move || merge(&mut lock(&keys), pages, after.as_deref(), (batch_rows, runs)));
     let merging = tokio::spawn(merging);
     let read = Box::pin(read(session, reading, sender)).await;
     // Without its sender, the thread ends.
@@ -128,12 +131,13 @@ async fn read(session: &Session<'_>, reading: &TableReading, pages: Sender<Page>
     Ok(())
 }
 
-/// Merges both sides, on a thread of its own. `None` if the table was not read to its end.
+/// Merges both sides, on a thread of its own. The list is sorted in a directory, and makes batches of so many rows. `None`
+/// if the table was not read to its end.
 fn merge(
     keys: &mut Sorted,
     mut pages: Receiver<Page>,
     after: Option<&[u8]>,
-    directory: PathBuf,
+    (batch_rows, directory): (usize, PathBuf),
 ) -> io::Result<Option<Compared>> {
     keys.rewind()?;
     let mut missing = Sorter::new(&directory, MISSING_MEMORY_BYTES);
@@ -142,7 +146,7 @@ fn merge(
     let (mut rows, mut count) = (0, 0);
     while let Some(page) = pages.blocking_recv() {
         if page.ends.is_empty() {
-            let list = MissingKeys::new(missing.finish()?, count, directory);
+            let list = MissingKeys::new(missing.finish()?, count, batch_rows, directory);
             return Ok(Some(Compared { rows, list }));
         }
         for stored in page.keys() {
@@ -208,8 +212,8 @@ mod tests {
             }
             drop(sender);
             let mut keys = sorted(directory.path(), rng.usize(1..2_000), &documents);
-            let (bound, folder) = (after.clone(), directory.path().to_owned());
-            let merged = blocking(move || merge(&mut keys, pages, bound.as_deref(), folder)).await.unwrap().unwrap();
+            let (bound, into) = (after.clone(), (rng.usize(1..20), directory.path().to_owned()));
+            let merged = blocking(move || merge(&mut keys, pages, bound.as_deref(), into)).await.unwrap().unwrap();
             let Some(Compared { rows: counted, list }) = merged else {
                 assert!(!ended);
                 continue;

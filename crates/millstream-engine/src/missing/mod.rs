@@ -194,7 +194,7 @@ mod tests {
 
     fn compared(rows: u64, missing: u64) -> Compared {
         let sorted = Sorter::new(&std::env::temp_dir(), 1 << 10).finish().unwrap();
-        Compared { rows, list: MissingKeys::new(sorted, missing, std::env::temp_dir()) }
+        Compared { rows, list: MissingKeys::new(sorted, missing, 1, std::env::temp_dir()) }
     }
 
     #[test]
