@@ -78,10 +78,10 @@ async fn delete_all(
         }
     };
     if counters.rejected > 0 {
-        let rejected = counters.rejected;
         let warning = format!(
-            "no missing row is deleted: {rejected} documents were rejected, and their keys may not be known; mend them, and \
-             run the same command again"
+            "no missing row is deleted, because the keys of rejected documents may not be known (rejects: {}); mend them, and \
+             run the same command again",
+            counters.rejected
         );
         lanes.around.observer.event(Event::Warning(warning));
         return Ok(own_wal_bytes(session.connection()).await);

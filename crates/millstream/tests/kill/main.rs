@@ -12,6 +12,7 @@ mod crash;
 mod hostile;
 mod kill;
 mod log_kill;
+mod missing_kill;
 mod mix;
 mod refresh_kill;
 mod refresh_moment;
