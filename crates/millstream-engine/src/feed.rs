@@ -302,9 +302,8 @@ impl Unverified {
 
 impl Running {
     /// Reads from the `first` chunk, if that was read already, up to the position that earlier runs have reached, which
-    /// compares everything before it. Keeps the chunks
-    /// with documents that are not committed. If they take more than so many bytes of memory, it keeps none and returns
-    /// false.
+    /// compares everything before it. Keeps the chunks with documents that are not committed. If they take more than so
+    /// many bytes of memory, it keeps none and returns false.
     async fn hold_until_verified(
         &mut self,
         mut first: Option<Chunk>,

@@ -1,7 +1,7 @@
 //! The statements of every batch look rows up by key, whatever the statistics, the role and the database say.
 
 use crate::scene::{Files, Stream, appending, compacted, equal, request, run};
-use millstream_engine::{Mode, SkipUnchanged};
+use millstream_engine::{DeleteMissing, Mode, SkipUnchanged};
 use millstream_testkit::{TestDatabase, each_build, todays, until};
 use tokio_postgres::Client;
 
@@ -216,6 +216,38 @@ async fn verifying_reads_each_row_once() {
             equal(&db, &wanted).await;
             let (read, rows) = (read_since(&client, &before, "public.plain").await, ROWS + 100);
             assert!(read <= rows + READ_PER_DOCUMENT, "{statistics:?}, {settings:?}: {read} rows were read");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn missing_rows_are_deleted_by_key() {
+    each_build(async |db| {
+        let client = large(&db).await;
+        let mut stream = Stream::default();
+        (0..ROWS + 100).for_each(|n| stream.push(&format!("{n:06}"), 1));
+        let files = Files::new();
+        let mut wanted = request("plain", "id", &[files.write("all", &stream.text)]);
+        // What is compared below are loads of unchanged documents.
+        run(&db.url(), &wanted).await;
+        wanted.batch_rows = 5;
+        for (statistics, settings) in situations() {
+            spoil(&db, &client, settings).await;
+            let gone = "insert into plain select 'gone-' || g, '{}' from pg_catalog.generate_series(1, 100) g";
+            client.batch_execute(gone).await.expect("the server answers");
+            statistics.set(&client).await;
+            let mut reads = Vec::new();
+            for delete_missing in [None, Some(DeleteMissing::new(10.0, std::env::temp_dir()))] {
+                wanted.delete_missing = delete_missing;
+                let before = read(&client).await;
+                let deleted = run(&db.url(), &wanted).await.receipt.deleted_missing;
+                assert_eq!(deleted, if wanted.delete_missing.is_some() { 100 } else { 0 });
+                reads.push(read_since(&client, &before, "public.plain").await);
+            }
+            // All keys once, and each missing row to count it and to delete it.
+            let more = reads[1] - reads[0];
+            assert!(more <= 2 * (ROWS + 200), "{statistics:?}, {settings:?}: {more} more rows were read");
         }
     })
     .await;

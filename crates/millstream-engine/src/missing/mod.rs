@@ -187,9 +187,9 @@ fn unknown_begin() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::comparison::MissingKeys;
     use super::*;
     use crate::plan::tests::plan;
-    use comparison::MissingKeys;
     use millstream_input::Sorter;
 
     fn compared(rows: u64, missing: u64) -> Compared {

@@ -2,7 +2,7 @@
 select pg_catalog.count(*)
 from rows from ({arrays}) as asked ({key})
 cross join (
-    select pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text::bigint + 16777216 as bound
+    select pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text::bigint + 16777216 as millstream_bound
     offset 0
 ) as seen
 cross join lateral (

@@ -35,6 +35,9 @@ const LOADS: &[(&str, &[&str])] = &[
     ("id:varchar", &["--durability", "unlogged"]),
     ("id:varchar", &["--layout", "log"]),
     ("id:varchar,n:bigint", &["--layout", "log", "--delete-when", "gone=true"]),
+    ("id:varchar", &["--delete-missing", "--delete-missing-max", "100"]),
+    ("id:varchar,n:numeric", &["--delete-missing", "--delete-missing-max", "100", "--batch-rows", "700"]),
+    ("id:varchar", &["--skip-loaded", "--with-source", "file", "--with-partitions"]),
     // The server refuses some of these, and finds them row by row.
     ("id:varchar", &["--check", "((doc operator(pg_catalog.->>) 'n'::text)::int operator(pg_catalog.<) 2990)"]),
     (
