@@ -107,6 +107,31 @@ async fn rows_of_a_transaction_that_was_open_when_the_load_began_stay() {
     .await;
 }
 
+/// The snapshot does not list the number that its rows get.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_subtransaction_that_was_open_when_the_load_began_stay() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let (dump, held) = (scene(&db, dir.path()).await, dir.path().join("held"));
+        let (other, client) = (db.client().await, db.client().await);
+        client.batch_execute("create table public.elsewhere (n int)").await.unwrap();
+        let begin = "begin; insert into public.elsewhere values (1);
+                     savepoint one; insert into public.elsewhere values (2)";
+        other.batch_execute(begin).await.unwrap();
+        // Written before the load began, by a transaction with a greater number.
+        client.batch_execute("update public.t set doc = '{\"old\":1}' where id = 94").await.unwrap();
+        let mut load = start(&db, &dump, &[], &format!("chunk-submitted=wait:{}", held.display()));
+        until_held(&mut load, &held).await;
+        let rest_of_it = "update public.t set doc = '{\"new\":1}' where id = 93; release one; commit";
+        other.batch_execute(rest_of_it).await.unwrap();
+        std::fs::remove_file(&held).unwrap();
+        let (receipt, _) = ended(load);
+        assert_eq!(rest(&db).await, [93], "{receipt}");
+        assert_eq!(receipt["deleted_missing"], 7, "{receipt}");
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_being_updated_when_it_is_to_be_deleted_stays() {
     each_build(async |db| {
