@@ -1,7 +1,7 @@
 //! Loads that the server refuses, in part or altogether.
 
 use crate::scene::{Files, Stream, request, run, stored, surroundings, until_committed};
-use millstream_engine::{Error, Outcome, StopReason, dry_run, load};
+use millstream_engine::{DeleteMissing, Error, Outcome, StopReason, dry_run, load};
 use millstream_pg::{ErrorKind, Explained};
 use millstream_testkit::{TestDatabase, database, each_build};
 use std::io::Write;
@@ -138,6 +138,38 @@ async fn a_right_that_a_trigger_lacks_ends_the_load() {
         let url = format!("postgres://{role}:x@127.0.0.1:{}/{}", db.server.port(), db.name);
         let outcome = run(&url, &wanted).await;
         assert_eq!(outcome.error.as_ref().map(Error::kind), Some(ErrorKind::Rights), "{outcome:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn missing_rows_need_the_right_to_delete() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let role = format!("writer_{}", fastrand::u32(..));
+        client
+            .batch_execute(&format!(
+                "create table kept (id text collate \"C\" primary key, doc jsonb not null);
+                 insert into kept values ('old', '{{}}'); create role {role} login password 'x';
+                 grant create on database {} to {role}; grant select, insert, update on kept to {role}",
+                db.name
+            ))
+            .await
+            .unwrap();
+        let files = Files::new();
+        let mut wanted = request("kept", "id", &[files.write("a", "{\"id\":\"new\",\"value\":3}\n")]);
+        (wanted.adopt, wanted.delete_missing) = (true, Some(DeleteMissing::new(100.0, std::env::temp_dir())));
+        let url = format!("postgres://{role}:x@127.0.0.1:{}/{}", db.server.port(), db.name);
+        let refused = Box::pin(load(&wanted, &surroundings(&url).0)).await.expect_err("it may not delete");
+        assert!(refused.to_string().contains("may not delete"), "{refused}");
+        assert!(refused.hint().is_some_and(|hint| hint.contains("leave out --delete-missing")), "{refused:?}");
+        let ids = "select id from kept order by id";
+        let ids =
+            async || -> Vec<String> { client.query(ids, &[]).await.unwrap().iter().map(|row| row.get(0)).collect() };
+        assert_eq!(ids().await, ["old"], "nothing is loaded either");
+        client.batch_execute(&format!("grant delete on kept to {role}")).await.unwrap();
+        assert_eq!(run(&url, &wanted).await.receipt.deleted_missing, 1);
+        assert_eq!(ids().await, ["new"]);
     })
     .await;
 }

@@ -87,7 +87,7 @@ impl std::str::FromStr for Percent {
         let number = text.strip_suffix('%').unwrap_or(text);
         let plain =
             number.starts_with(|c: char| c.is_ascii_digit()) && number.chars().all(|c| matches!(c, '0'..='9' | '.'));
-        let percent = number.parse().ok().filter(|percent| plain && *percent <= 100.0);
+        let percent = number.parse::<f64>().ok().filter(|percent| plain && *percent <= 100.0);
         percent.map(Self).ok_or_else(|| "expected percent from 0 to 100, such as 10 or 2.5%".to_owned())
     }
 }
