@@ -27,9 +27,9 @@ pub trait Transform: Debug + Send + Sync {
     /// [`TRANSFORM_OUTCOMES_MAX`].
     fn outcomes(&self) -> &'static [&'static str];
 
-    /// Looks at documents of the source with this index, each by itself, and appends to `applied` what it did with each, in their order. It is given
-    /// several at once so that it can wait for memory once for all of them. Documents that are to be others are
-    /// appended to `changed`, which may hold something already.
+    /// Looks at documents of the source with this index, each by itself, and appends to `applied` what it did with each, in
+    /// their order. It is given several at once so that it can wait for memory once for all of them. Documents that are to
+    /// be others are appended to `changed`, which may hold something already.
     fn apply(&self, source: u32, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>);
 }
 
@@ -63,7 +63,8 @@ pub fn apply(transforms: &[Arc<dyn Transform>], mut chunk: Chunk) -> Chunk {
     chunk
 }
 
-/// Applies transforms to some documents of a source. Each transform has a buffer. What the documents are at last is appended to `changed`.
+/// Applies transforms to some documents of a source. Each transform has a buffer. What the documents are at last is
+/// appended to `changed`.
 fn apply_to(
     transforms: &[Arc<dyn Transform>],
     (source, bytes): (u32, &[u8]),
