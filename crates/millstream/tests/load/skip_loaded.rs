@@ -22,9 +22,9 @@ impl Folder {
     }
 
     fn args(&self, more: &[&str]) -> Vec<String> {
-        let pattern = self.dir.path().join("*.ndjson*").to_str().unwrap().to_owned();
+        let (pattern, url) = (self.dir.path().join("*.ndjson*").to_str().unwrap().to_owned(), self.db.url());
         let fixed = ["--into", "public.dropped", "--key", "id:bigint", "--progress", "none", "--output", "json"];
-        let all = [&["load", &pattern, "--skip-loaded", "--db", &self.db.url()][..], &fixed, more].concat();
+        let all = [&["load", &pattern, "--skip-loaded", "--db", &url][..], &fixed, more].concat();
         all.into_iter().map(str::to_owned).collect()
     }
 
