@@ -15,13 +15,32 @@ pub struct Format {
     pub version: &'static str,
     /// Bytes and their offsets by which it is recognised. All must match.
     pub marks: &'static [(usize, &'static [u8])],
+    /// What else must be so, of a format whose marks do not decide.
+    pub look: Option<fn(&[u8]) -> Look>,
     /// Whether only a file can be read, and no pipe, because reading begins at its end.
     pub needs_file: bool,
+    /// Whether a file without bytes is one, too.
+    pub may_be_empty: bool,
     /// The feature of the build that opens it.
     pub feature: &'static str,
     /// Opens it; `None` in a build without the feature.
     pub open: Option<Open>,
 }
+
+/// Whether bytes are the beginning of a file of a format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// They are.
+    Yes,
+    /// They are not.
+    No,
+    /// More bytes show it.
+    Open,
+}
+
+/// What a line begins with that stands for a record which cannot be read: it says what is wrong, and after a colon it has
+/// the bytes in base64. JSON never begins so.
+pub const MALFORMED: u8 = b'!';
 
 /// Begins to convert a file. There is none if the bytes come from a pipe.
 pub type Open = fn(file: Option<FileExtent>, nan: Nan) -> Result<Box<dyn Converter>, Trouble>;
@@ -79,6 +98,7 @@ impl Format {
     /// Whether a file that begins with these bytes is one.
     pub fn begins(&self, bytes: &[u8]) -> bool {
         self.marks.iter().all(|(at, magic)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic)))
+            && self.look.is_none_or(|look| look(bytes) == Look::Yes)
     }
 
     /// Whether more bytes are needed to see whether a file is one.
@@ -89,7 +109,8 @@ impl Format {
             there[..n] == magic[..n]
         };
         let end = self.marks.iter().map(|(at, magic)| at + magic.len()).max().unwrap_or(0);
-        bytes.len() < end && self.marks.iter().all(fits)
+        let open = bytes.len() < end || self.look.is_some_and(|look| look(bytes) == Look::Open);
+        open && self.marks.iter().all(fits)
     }
 }
 

@@ -4,16 +4,18 @@
 //! by the format's version: offsets, lines and hashes are those of this text. So a file means the same text in every run,
 //! and a change of the text is a new version. All of this blocks.
 //!
-//! The formats themselves are behind features. Without one, its format is known and cannot be opened.
+//! Some formats are behind features. Without one, its format is known and cannot be opened.
 
 #[cfg(feature = "columnar")]
 mod columns;
 mod converter;
 mod guard;
 pub mod limits;
+pub mod mongo;
 mod nan;
+mod spelling;
 
-pub use converter::{Converter, FileExtent, Format, Open, Trouble};
+pub use converter::{Converter, FileExtent, Format, Look, MALFORMED, Open, Trouble};
 pub use guard::{guarded, is_guarded};
 pub use nan::{NANS, Nan};
 
@@ -37,7 +39,9 @@ pub const PARQUET: Format = Format {
     name: "parquet",
     version: "parquet/1",
     marks: &[(0, b"PAR1")],
+    look: None,
     needs_file: true,
+    may_be_empty: false,
     feature: COLUMNAR,
     open: columns::PARQUET,
 };
@@ -48,7 +52,9 @@ pub const ARROW_FILE: Format = Format {
     name: "arrow",
     version: "arrow/1",
     marks: &[(0, b"ARROW1\0\0")],
+    look: None,
     needs_file: false,
+    may_be_empty: false,
     feature: COLUMNAR,
     open: columns::ARROW_FILE,
 };
@@ -60,7 +66,22 @@ pub const ARROW_STREAM: Format = Format {
     name: "arrow",
     version: "arrow/1",
     marks: &[(0, b"\xff\xff\xff\xff"), (7, b"\0")],
+    look: None,
     needs_file: false,
+    may_be_empty: false,
     feature: COLUMNAR,
     open: columns::ARROW_STREAM,
+};
+
+/// BSON, as mongodump writes it. A collection without documents is a file without bytes.
+pub const BSON: Format = Format {
+    kind: "BSON",
+    name: "bson",
+    version: "bson/1",
+    marks: &[],
+    look: Some(mongo::LOOK),
+    needs_file: false,
+    may_be_empty: true,
+    feature: "default",
+    open: mongo::BSON,
 };

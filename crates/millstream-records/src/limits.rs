@@ -39,6 +39,20 @@ pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// Largest batch of an Arrow file or stream, opened, and as much of its dictionaries. A batch is decoded as a whole.
 pub const ARROW_BATCH_BYTES_MAX: usize = 1 << 30;
 
+/// Longest document of BSON: 16 MiB, and what the server adds to one in its log (`BSONObjMaxInternalSize`).
+pub const BSON_DOCUMENT_BYTES_MAX: usize = (16 << 20) + (16 << 10);
+
+/// Bytes of BSON that are read at once.
+pub const BSON_READ_BYTES: usize = 256 << 10;
+
+/// Levels to which a document of BSON nests. A server of MongoDB allows 200, or what it was told, at most 1,000.
+pub const BSON_NESTING_MAX: usize = 1 << 10;
+
+/// Longest name of the first member of a file by which BSON is recognised.
+pub const BSON_NAME_BYTES_MAX: usize = 1 << 10;
+
+const _: () =
+    assert!(14 * BSON_DOCUMENT_BYTES_MAX <= LINE_BYTES_MAX, "a regular expression grows most, from 4 bytes to 54");
 const _: () = assert!(PAGE_HEADER_BYTES <= PAGE_HEADER_BYTES_MAX);
 const _: () = assert!(PAGE_BYTES_MAX <= BATCH_BYTES_MAX && BATCH_ROWS <= BATCH_VALUES_MAX);
 const _: () = assert!(TEXT_BYTES <= LINE_BYTES_MAX);

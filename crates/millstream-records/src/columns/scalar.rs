@@ -1,7 +1,7 @@
 //! Numbers, strings and bytes as JSON.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+pub(super) use crate::spelling::{bytes, uuid};
+
 use serde::de::IgnoredAny;
 
 /// Writes a value as `serde_json` does: numbers are as short as they can be without loss.
@@ -28,28 +28,6 @@ pub(super) fn decimal(text: &mut Vec<u8>, unscaled: &str, scale: i8) {
     text.push(b'.');
     text.resize(text.len() + places - fraction.len(), b'0');
     text.extend_from_slice(fraction.as_bytes());
-}
-
-/// Writes bytes as a string in base64.
-pub(super) fn bytes(text: &mut Vec<u8>, value: &[u8]) {
-    text.push(b'"');
-    let start = text.len();
-    text.resize(start + base64::encoded_len(value.len(), true).expect("it fits memory"), 0);
-    STANDARD.encode_slice(value, &mut text[start..]).expect("there is just enough room");
-    text.push(b'"');
-}
-
-/// Writes the 16 bytes of a UUID.
-pub(super) fn uuid(text: &mut Vec<u8>, value: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    text.push(b'"');
-    for (n, byte) in value.iter().enumerate() {
-        if matches!(n, 4 | 6 | 8 | 10) {
-            text.push(b'-');
-        }
-        text.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-    }
-    text.push(b'"');
 }
 
 /// Writes a value that is JSON already, on one line. What is none is a string.

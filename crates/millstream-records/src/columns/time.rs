@@ -1,11 +1,12 @@
 //! Times as RFC 3339 writes them, and spans of time as ISO 8601 does.
 
+pub(super) use crate::spelling::timestamp;
+
+use crate::spelling::{NANOSECONDS_A_SECOND, write_clock, write_date, write_fraction};
 use arrow_array::types::{IntervalDayTime, IntervalMonthDayNano};
 use arrow_schema::TimeUnit;
 use std::io::Write;
 
-const SECONDS_A_DAY: i64 = 86_400;
-const NANOSECONDS_A_SECOND: i64 = 1_000_000_000;
 const MILLISECONDS_A_DAY: i64 = 86_400_000;
 
 /// How many of a unit a second has.
@@ -32,17 +33,6 @@ pub(super) fn date_in_milliseconds(text: &mut Vec<u8>, milliseconds: i64) {
     } else {
         timestamp(text, milliseconds, a_second(TimeUnit::Millisecond), false);
     }
-}
-
-/// Writes a time since 1970. If it is an instant it is in UTC, and else it has no zone.
-pub(super) fn timestamp(text: &mut Vec<u8>, value: i64, a_second: i64, is_instant: bool) {
-    let (seconds, part) = (value.div_euclid(a_second), value.rem_euclid(a_second));
-    text.push(b'"');
-    write_date(text, seconds.div_euclid(SECONDS_A_DAY));
-    text.push(b'T');
-    write_clock(text, seconds.rem_euclid(SECONDS_A_DAY).unsigned_abs());
-    write_fraction(text, part.unsigned_abs(), a_second);
-    text.extend_from_slice(if is_instant { b"Z\"" } else { b"\"" });
 }
 
 /// Writes a time of day.
@@ -90,67 +80,6 @@ fn write_seconds(text: &mut Vec<u8>, value: i64, a_second: i64) {
     text.push(b'S');
 }
 
-/// A year that has no four digits is written with its sign, as ISO 8601 has it: RFC 3339 has none.
-fn write_date(text: &mut Vec<u8>, days: i64) {
-    let (year, month, day) = civil(days);
-    match u64::try_from(year) {
-        Ok(year @ 0..=9_999) => digits(text, year, 4),
-        _ => {
-            text.push(if year < 0 { b'-' } else { b'+' });
-            digits(text, year.unsigned_abs(), 4);
-        }
-    }
-    text.push(b'-');
-    digits(text, month, 2);
-    text.push(b'-');
-    digits(text, day, 2);
-}
-
-fn write_clock(text: &mut Vec<u8>, seconds: u64) {
-    digits(text, seconds / 3_600, 2);
-    text.push(b':');
-    digits(text, seconds / 60 % 60, 2);
-    text.push(b':');
-    digits(text, seconds % 60, 2);
-}
-
-/// A part of a second: in microseconds where that is exact, else in nanoseconds.
-fn write_fraction(text: &mut Vec<u8>, part: u64, a_second: i64) {
-    let nanoseconds = part * (NANOSECONDS_A_SECOND / a_second).unsigned_abs();
-    text.push(b'.');
-    if nanoseconds.is_multiple_of(1_000) {
-        digits(text, nanoseconds / 1_000, 6);
-    } else {
-        digits(text, nanoseconds, 9);
-    }
-}
-
-/// Year, month and day of the proleptic Gregorian calendar, counted in eras of 400 years that begin in March
-/// (<https://howardhinnant.github.io/date_algorithms.html>, `civil_from_days`).
-fn civil(days: i64) -> (i64, u64, u64) {
-    const DAYS_AN_ERA: i64 = 146_097;
-    const DAYS_BEFORE_1970: i64 = 719_468;
-    let days = days + DAYS_BEFORE_1970;
-    let (era, day_of_era) = (days.div_euclid(DAYS_AN_ERA), days.rem_euclid(DAYS_AN_ERA));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month.unsigned_abs(), day.unsigned_abs())
-}
-
-/// Writes a number with at least so many digits.
-fn digits(text: &mut Vec<u8>, value: u64, width: usize) {
-    let (mut rest, start) = (value, text.len());
-    while rest > 0 || text.len() - start < width {
-        text.push(b'0' + u8::try_from(rest % 10).unwrap_or(0));
-        rest /= 10;
-    }
-    text[start..].reverse();
-}
-
 fn put(text: &mut Vec<u8>, what: std::fmt::Arguments<'_>) {
     text.write_fmt(what).expect("memory takes all");
 }
@@ -158,6 +87,7 @@ fn put(text: &mut Vec<u8>, what: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spelling::SECONDS_A_DAY;
 
     fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
         let mut text = Vec::new();
