@@ -1,6 +1,7 @@
 //! Documents as a source delivers them, and what every target asserts of them.
 
 use millstream_document::source::{Input, SourceError, SourceOptions, open_input};
+use millstream_input::BSON;
 use millstream_model::Reason;
 use std::io::{Cursor, Read};
 
@@ -37,7 +38,7 @@ pub(crate) struct Unreadable {
 }
 
 /// Reads `input` as a source of the format, in chunks of every size, asserts that all give the same, and
-/// returns it. `None` where the source as a whole is refused, and for compressed data, whose positions are not
+/// returns it. `None` where the source as a whole is refused, and for compressed data and BSON, whose positions are not
 /// those of the input.
 pub(crate) fn framed(format: &str, input: &[u8], document_bytes_max: usize) -> Option<Vec<Framed>> {
     framed_as(format, input, &SourceOptions { document_bytes_max, ..SourceOptions::default() })
@@ -45,7 +46,7 @@ pub(crate) fn framed(format: &str, input: &[u8], document_bytes_max: usize) -> O
 
 /// The same for any options.
 pub(crate) fn framed_as(format: &str, input: &[u8], options: &SourceOptions) -> Option<Vec<Framed>> {
-    if COMPRESSED.iter().any(|magic| input.starts_with(magic)) {
+    if COMPRESSED.iter().any(|magic| input.starts_with(magic)) || BSON.begins(input) {
         return None;
     }
     let [bytewise, at_once] = CHUNK_BYTES.map(|chunk_bytes| {

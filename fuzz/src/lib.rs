@@ -1,9 +1,11 @@
 //! Fuzz targets: what must hold of every input, whoever wrote it.
 
 mod arrow;
+mod bson;
 mod converted;
 mod csv;
 mod document;
+mod extended_json;
 mod frame;
 mod grammar;
 mod json;
@@ -22,8 +24,10 @@ pub struct Target {
 /// Every target, by name.
 pub const TARGETS: &[Target] = &[
     Target { name: "arrow", check: arrow::check },
+    Target { name: "bson", check: bson::check },
     Target { name: "csv", check: csv::check },
     Target { name: "document", check: document::check },
+    Target { name: "extended_json", check: extended_json::check },
     Target { name: "json", check: json::check },
     Target { name: "parquet", check: parquet::check },
     Target { name: "rejects", check: rejects::check },

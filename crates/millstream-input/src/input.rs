@@ -1,10 +1,11 @@
 //! A stream of uncompressed bytes from a file, standard input or any reader.
 
-use super::compression::{self, COMPRESSIONS, Compression, Decompressor};
+use super::compression::Compression;
 use super::encoding::{Encoding, Transcoder};
 use super::error::Error;
 use super::got::Got;
 use super::made::Made;
+use super::plain::{Plain, Unread};
 use super::raw::{Progress, Raw};
 use super::signature::CONVERTERS;
 use super::unchanged::{Overwritten, Unchanged};
@@ -19,12 +20,9 @@ use std::sync::Arc;
 /// Uncompressed bytes of what was opened.
 pub struct Input {
     name: String,
-    raw: Raw,
-    compression: Option<&'static Compression>,
-    decompressor: Option<Box<dyn Decompressor>>,
-    /// Whether the last step filled the output. The decompressor may then have more output without new input.
-    output_was_full: bool,
+    plain: Plain,
     live: bool,
+    /// How text that is made ended.
     ended: Option<Got>,
     transcoder: Option<Transcoder>,
     /// What makes text of a file that is none.
@@ -101,32 +99,16 @@ impl Input {
         Self::begin(Raw::new(reader, total, None), name, conversion)
     }
 
-    fn begin(mut raw: Raw, name: &str, conversion: Conversion) -> Result<Self, Error> {
-        let failed = |raw: &Raw, source| Error::Read { name: name.into(), offset: raw.progress().bytes_read(), source };
-        let known = || COMPRESSIONS.iter().map(|c| c.magic);
-        while known().any(|m| raw.buffered().len() < m.len() && m.starts_with(raw.buffered()))
-            || conversion.known.iter().any(|format| format.is_open(raw.buffered()))
-        {
-            if !raw.fill().map_err(|e| failed(&raw, e))? {
-                break;
-            }
-        }
-        let compression = COMPRESSIONS.iter().find(|c| raw.buffered().starts_with(c.magic));
-        let decompressor = compression.map(|c| (c.make)()).transpose().map_err(|e| failed(&raw, e))?;
-        let live = raw.progress().bytes_total().is_none();
-        let format = conversion.known.iter().copied().find(|format| format.begins(raw.buffered()));
-        let mut input = Self {
-            name: name.into(),
-            raw,
-            compression,
-            decompressor,
-            output_was_full: false,
-            live,
-            ended: None,
-            transcoder: None,
-            made: None,
-        };
-        match format.map(|format| Made::begin(format, conversion.extent, conversion.nan)) {
+    fn begin(raw: Raw, name: &str, conversion: Conversion) -> Result<Self, Error> {
+        let known = conversion.known;
+        let (plain, begun) = Plain::begin(raw, |bytes| known.iter().any(|format| format.is_open(bytes)));
+        let live = plain.progress().bytes_total().is_none();
+        let format = known.iter().copied().find(|format| format.begins(plain.beginning()));
+        // Of compressed bytes, a converter gets what they hold, in order.
+        let extent = conversion.extent.filter(|_| plain.compression().is_none());
+        let mut input = Self { name: name.into(), plain, live, ended: None, transcoder: None, made: None };
+        begun.map_err(|source| input.failed(source))?;
+        match format.map(|format| Made::begin(format, extent, conversion.nan)) {
             None => {}
             Some(Ok(made)) => input.made = made,
             Some(Err(trouble)) => {
@@ -156,7 +138,7 @@ impl Input {
 
     /// How much has been read; the handle stays valid while another thread reads.
     pub fn progress(&self) -> Arc<Progress> {
-        Arc::clone(self.raw.progress())
+        Arc::clone(self.plain.progress())
     }
 
     /// Decodes the text from this encoding into UTF-8 from now on.
@@ -166,7 +148,7 @@ impl Input {
 
     /// How it is compressed, if it is.
     pub(super) fn compression(&self) -> Option<&'static Compression> {
-        self.compression
+        self.plain.compression()
     }
 
     /// Whether bytes should be handed on at once. Text that is made of a file is not live, although its length is unknown.
@@ -189,55 +171,7 @@ impl Input {
     }
 
     fn read_plain(&mut self, into: &mut [u8]) -> Result<Got, Error> {
-        if let Some(ended) = &self.ended {
-            return Ok(ended.clone());
-        }
-        let got = match self.decompressor {
-            None => self.raw.read(into).map(|n| if n == 0 { Got::End } else { Got::Bytes(n) }),
-            Some(_) => return self.decompress(into),
-        };
-        got.map_err(|source| self.failed(source))
-    }
-
-    fn decompress(&mut self, into: &mut [u8]) -> Result<Got, Error> {
-        let decompressor = self.decompressor.as_mut().expect("only called with one");
-        loop {
-            let flushing = std::mem::take(&mut self.output_was_full);
-            if !flushing {
-                let wanted = decompressor.wanted();
-                if let Err(source) = self.raw.fill_up_to(wanted) {
-                    return Err(self.failed(source));
-                }
-                if self.raw.buffered().is_empty() {
-                    let early = || Got::Damaged("the compressed data ends too early".into());
-                    let end = if decompressor.at_boundary() { Got::End } else { early() };
-                    return Ok(self.ended.insert(end).clone());
-                }
-            }
-            let input = if flushing { &[][..] } else { self.raw.buffered() };
-            let step = decompressor.step(input, into);
-            self.raw.consume(step.read);
-            self.output_was_full = step.written == into.len();
-            match step.trouble {
-                None => {}
-                Some(compression::Trouble::Damaged(why)) => self.ended = Some(Got::Damaged(why)),
-                Some(compression::Trouble::WindowTooLarge) => {
-                    return Err(Error::ZstdWindow {
-                        name: self.name.clone(),
-                        limit_mib: 1 << (ZSTD_WINDOW_LOG_MAX - 20),
-                    });
-                }
-                Some(compression::Trouble::Dictionary) => {
-                    return Err(Error::ZstdDictionary { name: self.name.clone() });
-                }
-            }
-            if step.written > 0 {
-                return Ok(Got::Bytes(step.written));
-            }
-            if let Some(ended) = &self.ended {
-                return Ok(ended.clone());
-            }
-        }
+        self.plain.read(into).map_err(|source| self.failed(source))
     }
 
     fn read_made(&mut self, into: &mut [u8]) -> Result<Got, Error> {
@@ -250,10 +184,10 @@ impl Input {
             if let Some(ended) = &self.ended {
                 return Ok(ended.clone());
             }
-            match made.refill(&mut self.raw) {
+            match made.refill(&mut self.plain) {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.raw.require_as_opened().map_err(|source| self.failed(source))?;
+                    self.plain.require_as_opened().map_err(|source| self.failed(source))?;
                     self.ended = Some(Got::End);
                 }
                 Err(trouble) => self.ended = Some(self.stopped(trouble)?),
@@ -264,11 +198,14 @@ impl Input {
     /// How text that is made of a file ends where its converter stops.
     fn stopped(&self, trouble: Trouble) -> Result<Got, Error> {
         match trouble {
-            Trouble::Io(source) => Err(self.failed(source)),
+            Trouble::Io(source) => match unread(&source) {
+                Some(Unread::Damaged(why)) => Ok(Got::Damaged(why.clone())),
+                _ => Err(self.failed(source)),
+            },
             Trouble::Refused { problem, hint } => Err(Error::Refused { name: self.name.clone(), problem, hint }),
             // A file that is written while it is read looks damaged.
             Trouble::Damaged(why) => {
-                self.raw.require_as_opened().map_err(|source| self.failed(source))?;
+                self.plain.require_as_opened().map_err(|source| self.failed(source))?;
                 Ok(Got::Damaged(why))
             }
         }
@@ -282,8 +219,17 @@ impl Input {
         if let Some(Overwritten { from }) = source.get_ref().and_then(|source| source.downcast_ref::<Overwritten>()) {
             return Error::Overwritten { name, offset: *from };
         }
-        Error::Read { name, offset: self.raw.progress().bytes_read(), source }
+        match unread(&source) {
+            Some(Unread::Window) => Error::ZstdWindow { name, limit_mib: 1 << (ZSTD_WINDOW_LOG_MAX - 20) },
+            Some(Unread::Dictionary) => Error::ZstdDictionary { name },
+            _ => Error::Read { name, offset: self.plain.progress().bytes_read(), source },
+        }
     }
+}
+
+/// Why compressed data cannot be read, if that is the error.
+fn unread(source: &io::Error) -> Option<&Unread> {
+    source.get_ref().and_then(|source| source.downcast_ref())
 }
 
 #[cfg(test)]
@@ -420,8 +366,7 @@ mod tests {
     fn a_window_above_the_limit_is_refused() {
         // Magic number, a frame header without size, a window of 2^(10 + 18) bytes (RFC 8878, 3.1.1).
         let content = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 18 << 3, 1, 0, 0];
-        let mut input = Input::from_reader(Box::new(Cursor::new(content)), "test", None).unwrap();
-        let error = input.read(&mut [0; 100]).unwrap_err();
+        let error = drain(&content, 100, 100).unwrap_err();
         assert!(matches!(error, Error::ZstdWindow { limit_mib: 128, .. }), "{error}");
     }
 

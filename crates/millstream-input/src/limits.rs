@@ -3,6 +3,9 @@
 /// Bytes read at once from a compressed input, and to recognise any input.
 pub const RAW_BUFFER_BYTES: usize = 256 << 10;
 
+/// Bytes of compressed data that are decompressed at once to see what they are.
+pub const AHEAD_BYTES: usize = 4 << 10;
+
 /// Bytes read at once from an input that is still being written (a pipe holds this much).
 pub const LIVE_READ_BYTES: usize = 64 << 10;
 

@@ -1,6 +1,6 @@
 //! The text that a converter makes of a file that is none.
 
-use super::raw::Raw;
+use super::plain::Plain;
 use millstream_records::{Converter, FileExtent, Format, Nan, Trouble, guarded};
 
 /// Text in the making. It is neither live nor of known length: progress counts bytes of the file.
@@ -45,12 +45,12 @@ impl Made {
     ///
     /// # Errors
     /// Those of the converter. What it made before them can be taken.
-    pub(super) fn refill(&mut self, raw: &mut Raw) -> Result<bool, Trouble> {
+    pub(super) fn refill(&mut self, plain: &mut Plain) -> Result<bool, Trouble> {
         let Self { converter: Some(converter), text, taken, .. } = self else { return Ok(false) };
         text.clear();
         *taken = 0;
-        let more = guarded(|| converter.more(raw, text));
-        raw.progress().reached(converter.bytes_read(), converter.not_finite());
+        let more = guarded(|| converter.more(plain, text));
+        plain.progress().reached(converter.bytes_read(), converter.not_finite());
         more
     }
 }
@@ -59,6 +59,7 @@ impl Made {
 mod tests {
     use super::*;
     use crate::{End, Error, Got, Input, Progress, Window};
+    use millstream_testkit::{gzip, zstd};
     use std::io::{self, Read, Write};
     use std::os::unix::fs::FileExt;
     use std::path::Path;
@@ -69,7 +70,10 @@ mod tests {
         name: "tiny",
         version: "tiny/1",
         marks: &[(0, b"TINY")],
+        look: None,
         needs_file: true,
+        may_be_empty: false,
+        key: None,
         feature: "tiny",
         open: Some(open),
     };
@@ -215,5 +219,27 @@ mod tests {
         let (text, end) = drain(piped, 100);
         assert_eq!((text.as_str(), end.unwrap()), ("{\"row\":\"1\"}\n{\"row\":\"2\"}\n", Got::End));
         assert!(input(b"TINY12").made().is_none(), "it needs its file");
+    }
+
+    #[test]
+    fn a_format_that_needs_no_file_is_read_from_compressed_data() {
+        let rows = "{\"row\":\"1\"}\n{\"row\":\"2\"}\n";
+        for compress in [gzip as fn(&[u8]) -> Vec<u8>, zstd] {
+            let content = compress(b"PIPE12");
+            let packed = file(&content);
+            let input = opened(packed.path());
+            assert_eq!(input.made().map(|format| format.version), Some("tiny/1"));
+            let progress = input.progress();
+            let (text, end) = drain(input, 100);
+            assert_eq!((text.as_str(), end.unwrap()), (rows, Got::End));
+            assert_eq!(progress.bytes_read(), content.len() as u64, "progress counts bytes of the file");
+            assert!(opened(file(&compress(b"TINY12")).path()).made().is_none(), "it needs its file");
+            // Damage in the compression is damage of the text, and what stands before it comes out.
+            let (text, end) = drain(opened(file(&content[..content.len() - 1]).path()), 100);
+            assert!(rows.starts_with(&text) && matches!(end, Ok(Got::Damaged(_))), "{text} {end:?}");
+            // Text within compressed data is text.
+            let (text, end) = drain(opened(file(&compress(b"PIP")).path()), 1);
+            assert_eq!((text.as_str(), end.unwrap()), ("PIP", Got::End));
+        }
     }
 }

@@ -116,12 +116,6 @@ impl Raw {
     }
 }
 
-impl Read for Raw {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        Raw::read(self, into)
-    }
-}
-
 fn read(
     reader: &mut dyn Read,
     into: &mut [u8],

@@ -39,6 +39,8 @@ pub enum Reason {
     TooLarge,
     /// A transform of the load knows nothing about it, or must not change it.
     NotEnriched,
+    /// Its BSON, or a value of its Extended JSON, is malformed.
+    NotBson,
     /// A CSV line whose number of fields differs from the header's.
     CsvFields,
     /// A CSV record with text behind the closing quote of a field, or with the byte order mark of a joined file.
@@ -70,6 +72,7 @@ pub const REASONS: &[Reason] = &[
     Reason::ColumnType,
     Reason::TooLarge,
     Reason::NotEnriched,
+    Reason::NotBson,
     Reason::CsvFields,
     Reason::CsvSyntax,
     Reason::DamagedSource,
@@ -111,6 +114,7 @@ impl Reason {
             Self::ColumnType => ("column_type", "a value does not fit the type of its column (load --column)"),
             Self::TooLarge => ("too_large", "it is larger than 16 MiB"),
             Self::NotEnriched => ("not_enriched", "nothing is known about its address (load --enrich)"),
+            Self::NotBson => ("not_bson", "its BSON, or a value of its Extended JSON, is malformed"),
             Self::CsvFields => ("csv_fields", "the line has another number of fields than the header"),
             Self::CsvSyntax => ("csv_syntax", "the line breaks the rules of CSV"),
             Self::DamagedSource => ("damaged_source", "the file is damaged here"),

@@ -21,6 +21,8 @@ pub struct Format {
     pub needs_file: bool,
     /// Whether a file without bytes is one, too.
     pub may_be_empty: bool,
+    /// The path of the key, if all documents of such files have one there.
+    pub key: Option<&'static str>,
     /// The feature of the build that opens it.
     pub feature: &'static str,
     /// Opens it; `None` in a build without the feature.

@@ -42,6 +42,7 @@ pub const PARQUET: Format = Format {
     look: None,
     needs_file: true,
     may_be_empty: false,
+    key: None,
     feature: COLUMNAR,
     open: columns::PARQUET,
 };
@@ -55,6 +56,7 @@ pub const ARROW_FILE: Format = Format {
     look: None,
     needs_file: false,
     may_be_empty: false,
+    key: None,
     feature: COLUMNAR,
     open: columns::ARROW_FILE,
 };
@@ -69,6 +71,7 @@ pub const ARROW_STREAM: Format = Format {
     look: None,
     needs_file: false,
     may_be_empty: false,
+    key: None,
     feature: COLUMNAR,
     open: columns::ARROW_STREAM,
 };
@@ -82,6 +85,7 @@ pub const BSON: Format = Format {
     look: Some(mongo::LOOK),
     needs_file: false,
     may_be_empty: true,
+    key: Some("_id"),
     feature: "default",
     open: mongo::BSON,
 };

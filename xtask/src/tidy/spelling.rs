@@ -29,6 +29,8 @@ const PROGRAMS: &[&str] = &[
     "cargo",
     "firewall-cmd",
     "initdb",
+    "mongodump",
+    "mongorestore",
     "pg_basebackup",
     "pg_ctl",
     "pg_repack",

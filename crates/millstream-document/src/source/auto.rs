@@ -3,7 +3,7 @@
 use super::csv::{Header, HeaderProblem};
 use super::extent::{Extent, Piece, is_space};
 use super::window::Window;
-use super::{Format, SOURCES, SourceError, csv, json, ndjson, tsv};
+use super::{Format, SOURCES, SourceError, csv, is_called, json, ndjson, tsv};
 use crate::limits::RECOGNISE_BYTES_MAX;
 use memchr::{memchr, memchr2};
 use serde::de::IgnoredAny;
@@ -164,8 +164,7 @@ fn table(window: &mut Window, start: usize) -> Result<&'static Format, SourceErr
 
 /// Whether a file's name says that tabs separate its columns.
 fn is_named_tsv(name: &str) -> bool {
-    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
-    name.ends_with(".tsv")
+    is_called(name, tsv::FORMAT.name)
 }
 
 /// End of the line at `start`, or of what recognition may read. A carriage return ends a line, too: where it does not, it

@@ -8,6 +8,7 @@
 
 mod arrow;
 mod auto;
+mod bson;
 mod clip;
 mod csv;
 mod dialect;
@@ -79,8 +80,30 @@ pub enum Takes {
 }
 
 /// Every format, in the order of how common it is.
-pub const SOURCES: &[Format] =
-    &[ndjson::FORMAT, json::FORMAT, csv::FORMAT, tsv::FORMAT, parquet::FORMAT, arrow::FORMAT, rejects::FORMAT];
+pub const SOURCES: &[Format] = &[
+    ndjson::FORMAT,
+    json::FORMAT,
+    csv::FORMAT,
+    tsv::FORMAT,
+    parquet::FORMAT,
+    arrow::FORMAT,
+    bson::FORMAT,
+    rejects::FORMAT,
+];
+
+/// The path of the key that all documents of such sources have. `None` if there is no such key. The format is one that was
+/// named, or is that of which every source has the name, such as `orders.bson.gz`.
+pub fn own_key(format: &str, sources: &[String]) -> Option<&'static str> {
+    let all_are = |one: &&Format| !sources.is_empty() && sources.iter().all(|source| is_called(source, one.name));
+    let named = SOURCES.iter().find(|one| one.name == format);
+    named.or_else(|| SOURCES.iter().find(all_are))?.made?.key
+}
+
+/// Whether a file has the name of a format, also if it is compressed.
+pub fn is_called(source: &str, format: &str) -> bool {
+    let name = source.strip_suffix(".gz").or_else(|| source.strip_suffix(".zst")).unwrap_or(source);
+    name.strip_suffix(format).is_some_and(|name| name.ends_with('.'))
+}
 
 /// Name of the choice that recognises the format from the content.
 pub const AUTO: &str = "auto";
@@ -167,15 +190,18 @@ fn open_as(
     let progress = input.progress();
     let mut window = Window::new(input, index, options)?;
     let format = choose(&mut window)?;
-    require_kind(&window, format)?;
+    require_kind(&mut window, format)?;
     Ok(Opened { source: (format.open)(window)?, format: format.name, progress })
 }
 
 /// Requires that a file is what its format says: text, or of the files that the format's text is made of.
-fn require_kind(window: &Window, format: &'static Format) -> Result<(), SourceError> {
+fn require_kind(window: &mut Window, format: &'static Format) -> Result<(), SourceError> {
+    let may_be_empty = format.made.is_some_and(|wanted| wanted.may_be_empty);
+    let is_empty = may_be_empty && window.bytes().is_empty() && !window.fill()?;
     let unclear = |found: String, hint: String| Err(SourceError::Unclear { name: window.name().into(), found, hint });
     match (window.made(), format.made) {
         (None, None) => Ok(()),
+        (None, Some(_)) if is_empty => Ok(()),
         (Some(made), Some(wanted)) if made.name == wanted.name => Ok(()),
         (Some(made), _) => unclear(
             format!("is {}, and not {}", made.kind, format.name),

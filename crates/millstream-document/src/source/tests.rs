@@ -111,6 +111,31 @@ fn text_is_no_file_of_a_format_that_is_converted() {
     }
 }
 
+#[test]
+fn dumps_have_a_key_of_their_own_by_their_format_or_their_names() {
+    let key = |format: &str, sources: &[&str]| {
+        own_key(format, &sources.iter().map(|source| (*source).to_owned()).collect::<Vec<_>>())
+    };
+    for (format, sources) in [
+        ("bson", &["-"][..]),
+        ("bson", &["a.json"]),
+        ("auto", &["d/a.bson"]),
+        ("auto", &["a.bson.gz", "b.bson", "c.bson.zst"]),
+    ] {
+        assert_eq!(key(format, sources), Some("_id"), "{format} {sources:?}");
+    }
+    for (format, sources) in [
+        ("auto", &["-"][..]),
+        ("auto", &[]),
+        ("auto", &["a.bson", "b.json"]),
+        ("auto", &["bson", "a.bson.xz", "abson", "a.metadata.json"]),
+        ("ndjson", &["a.bson"]),
+        ("parquet", &["a.parquet"]),
+    ] {
+        assert_eq!(key(format, sources), None, "{format} {sources:?}");
+    }
+}
+
 /// Lines that do not compress to nothing.
 fn lines(count: usize) -> Vec<u8> {
     let mut rng = Rng::new();

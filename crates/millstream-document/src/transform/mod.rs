@@ -4,9 +4,11 @@
 //! source. A new transform is one file and two lines here.
 
 mod annotate;
+mod extended_json;
 mod origin;
 
 pub use annotate::{Annotate, Answer, Existing, Lookup, Missing};
+pub use extended_json::ExtendedJson;
 pub use origin::{Origin, partitions};
 
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
