@@ -19,9 +19,8 @@ pub(crate) fn check(input: &[u8]) {
     let has_word = [&b"NaN"[..], b"Infinity"].iter().any(|word| input.windows(word.len()).any(|some| some == *word));
     if !has_word {
         assert_eq!(is_json(text), is_json(input), "outcome {outcome}: {}", text.escape_ascii());
+        assert!(!text.is_empty() && text[0] == input.trim_ascii_start()[0], "another value");
     }
-    // What was converted stays as it is, but where values were nested in what stands for one.
-    assert!(!text.is_empty() && text[0] == input.trim_ascii_start()[0], "another value");
 }
 
 fn is_json(text: &[u8]) -> bool {

@@ -8,6 +8,7 @@ mod command_line;
 mod commands;
 mod confirmation;
 mod demo;
+mod dump;
 mod enrich;
 mod event_line;
 mod exit;

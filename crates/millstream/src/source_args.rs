@@ -1,12 +1,18 @@
 //! Which sources a command reads, and how they are written.
 
 use crate::args::{named, one_of, one_path};
+use crate::dump;
 use crate::failure::Failure;
 use crate::file_pattern::{matching, refuse_braces};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use millstream_document::source::{AUTO, Dialect, ENCODINGS, Encoding, NANS, Nan, Quote, SOURCES, spelling};
+use millstream_document::source::{
+    AUTO, Dialect, ENCODINGS, Encoding, NANS, Nan, Quote, SOURCES, Takes, own_key, spelling,
+};
+use millstream_document::transform::{ExtendedJson, Transform};
 use millstream_engine::LoadRequest;
+use millstream_model::{KeyError, KeyRequest};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How the sources are written.
 #[derive(Debug, clap::Args)]
@@ -57,10 +63,20 @@ pub struct SourceArgs {
     #[arg(long, value_name = "TYPES", default_value = "text")]
     types: Types,
 
-    /// Parquet and Arrow: what becomes of NaN and infinity, which JSON lacks
+    /// Parquet, Arrow, BSON and Extended JSON: what becomes of NaN and infinity, which JSON lacks
     #[arg(long, value_name = "HOW", default_value = NANS[0].1, value_parser = nans())]
     nan: Nan,
+
+    /// JSON of mongoexport: values such as {"$oid": ".."} become what they are in BSON
+    ///
+    /// It reads all forms of Extended JSON: canonical, relaxed and those of version 1. A malformed value makes the
+    /// document a reject. The default key is _id. Positions and rejects refer to the file's documents.
+    #[arg(long)]
+    extended_json: bool,
 }
+
+/// The key of the documents that mongoexport writes.
+const MONGOEXPORT_KEY: &str = "_id";
 
 /// A path as typed.
 #[derive(Debug, Clone)]
@@ -89,24 +105,66 @@ impl SourceArgs {
             infer_types: self.types == Types::Infer,
             root: self.root.as_ref().map(|root| root.0.clone()).unwrap_or_default(),
             strict_quotes: false,
-            nan: self.nan,
+            // Of text, the transform converts such numbers.
+            nan: if self.extended_json && !self.takes_nan() { Nan::default() } else { self.nan },
         };
+    }
+
+    /// Whether the format has numbers that are not finite. If the content decides about it, it may.
+    fn takes_nan(&self) -> bool {
+        let named = SOURCES.iter().find(|format| format.name == self.format);
+        named.is_none_or(|format| format.takes.contains(&Takes::Nan))
+    }
+
+    /// The transforms that come before all others.
+    pub fn transforms(&self) -> Vec<Arc<dyn Transform>> {
+        let extended = self.extended_json.then(|| Arc::new(ExtendedJson::new(self.nan)) as Arc<dyn Transform>);
+        extended.into_iter().collect()
+    }
+
+    /// The key as typed, or the one that all such documents have.
+    ///
+    /// # Errors
+    /// None was typed, and other documents have no such key.
+    pub fn key(&self, typed: Option<&Key>, sources: &[String]) -> Result<Vec<KeyRequest>, Failure> {
+        if let Some(Key(key)) = typed {
+            return Ok(key.clone());
+        }
+        let own = self.extended_json.then_some(MONGOEXPORT_KEY).or_else(|| own_key(&self.format, sources));
+        let missing = || {
+            Failure::user("--key is missing, and only documents of MongoDB have a key that is known")
+                .hint("name the path of the key, such as --key id; `millstream cat FILE | head` shows documents")
+        };
+        let own = own.ok_or_else(missing)?;
+        Ok(vec![KeyRequest { column: own.to_owned(), path: vec![own.to_owned()], key_type: None }])
     }
 }
 
+/// A key as typed.
+#[derive(Debug, Clone)]
+pub struct Key(pub Vec<KeyRequest>);
+
+/// Reads a key.
+pub fn key(text: &str) -> Result<Key, KeyError> {
+    KeyRequest::parse_list(text).map(Key)
+}
+
 /// The sources that were typed. A pattern is replaced by the files that match it, sorted by name. A path that names an
-/// existing file is not a pattern.
+/// existing file is not a pattern. A folder stands for the dump of a collection in it. Beside dumps, what describes them is
+/// no source.
 pub fn sources(typed: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut sources = Vec::new();
     for path in typed {
         match pattern(path) {
             Some(pattern) => sources.extend(matching(pattern)?.iter().map(|path| spelling(path))),
+            None if path.is_dir() => sources.push(spelling(&dump::of_folder(path)?)),
             None => {
                 refuse_braces(path)?;
                 sources.push(spelling(path));
             }
         }
     }
+    dump::leave_descriptions(&mut sources);
     Ok(sources)
 }
 

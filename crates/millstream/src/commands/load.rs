@@ -14,18 +14,19 @@ use crate::progress::{Progress, ProgressChoice};
 use crate::quantity::{self, Size};
 use crate::screen::visible;
 use crate::signal::Signals;
-use crate::source_args::{SourceArgs, sources};
+use crate::source_args::{Key, SourceArgs, key, sources};
 use crate::target::{self, Database, Purpose};
 use crate::{preview, receipt};
 use clap::builder::TypedValueParser;
 use millstream_document::source::{self, SourceError};
+use millstream_document::transform::Transform;
 use millstream_engine::limits::{REJECT_BYTES_TOTAL_MAX, REJECTS_MAX};
 use millstream_engine::{
     AskedColumns, DURABILITIES, DryRun, Durability, Error, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome,
     SkipUnchanged, Stop, StopReason, Surroundings, Tally, Tombstone,
 };
 use millstream_host::shell_word;
-use millstream_model::{CollectionName, Counters, KeyRequest, Receipt, TransformCounts, WalScope};
+use millstream_model::{CollectionName, Counters, Receipt, TransformCounts, WalScope};
 use millstream_pg::ConnInfo;
 use millstream_publish::{RefreshRequest, estimate};
 use millstream_store::TypedColumn;
@@ -43,6 +44,8 @@ Examples:
   zstdcat day.zst | millstream load - --into raw.day --key device,ts:timestamptz
   millstream load macs.csv --into macs --key mac --check \"mac ~ '^[0-9a-f]+$'\"
   millstream load s.ndjson --into s --key id --column price:numeric=offer.price
+  millstream load dump/shop/orders.bson.gz --into orders
+  millstream load orders.json --extended-json --into orders
   millstream load events.ndjson --into events --key id --dry-run
   millstream load events.ndjson --into events --key id --publish events_read
   millstream load dump.ndjson.gz --into users --key id --delete-missing
@@ -67,9 +70,9 @@ resumes after the last commit.";
 
 /// Load documents from files or standard input into a collection
 ///
-/// The files are NDJSON, JSON, CSV, TSV, Parquet, Arrow or files of rejects. Millstream recognises gzip and zstd
-/// by their content. The collection is a plain table: the key's columns and `doc jsonb`. The load creates it if it is
-/// missing.
+/// The files are NDJSON, JSON, CSV, TSV, Parquet, Arrow, BSON or files of rejects. Millstream recognises gzip and
+/// zstd by their content. The collection is a plain table: the key's columns and `doc jsonb`. The load creates it if it
+/// is missing.
 ///
 /// A document that cannot be stored becomes a reject, and the load continues. At the end the load prints a
 /// receipt, which accounts for every document.
@@ -79,7 +82,7 @@ pub struct LoadArgs {
     /// Files, in the order in which they take effect; - is standard input
     ///
     /// You can give a pattern in quotes, such as 'logs/*.json.gz'. It stands for the files that match it,
-    /// sorted by name.
+    /// sorted by name. A folder that mongodump wrote stands for the one collection in it.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -87,9 +90,9 @@ pub struct LoadArgs {
     #[arg(long, value_name = "[SCHEMA.]NAME")]
     into: CollectionName,
 
-    /// Where to find the key: [COLUMN=]PATH[:TYPE][,..]
+    /// Where to find the key: [COLUMN=]PATH[:TYPE][,..]; for dumps of MongoDB, you can leave it out
     #[arg(long, value_name = "KEY", value_parser = key)]
-    key: Key,
+    key: Option<Key>,
 
     #[command(flatten)]
     source: SourceArgs,
@@ -264,10 +267,6 @@ enum Columns {
     All,
 }
 
-/// A key as typed.
-#[derive(Debug, Clone)]
-pub(super) struct Key(pub(super) Vec<KeyRequest>);
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Resume {
     /// Resume after the last commit
@@ -281,10 +280,6 @@ const SKIPS: [(SkipUnchanged, &str, &str); 3] = [
     (SkipUnchanged::On, "on", "Compare every document"),
     (SkipUnchanged::Off, "off", "Write every document"),
 ];
-
-pub(super) fn key(text: &str) -> Result<Key, millstream_model::KeyError> {
-    KeyRequest::parse_list(text).map(Key)
-}
 
 /// The help of an option that takes a mode.
 pub(super) fn modes() -> String {
@@ -340,8 +335,8 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     let mut outcome = match run_load(&request, &db, args.progress, signals.clone()).await {
         Err(error) => {
             let began = began_with(&error).and_then(|(load_id, transforms)| {
-                let enrichments = transforms.strip_suffix(args.origin.names().as_slice())?;
-                Some((load_id, args.enrich.transforms_of(enrichments)?))
+                let others = transforms.strip_suffix(args.origin.names().as_slice())?;
+                Some((load_id, transforms_of(args, others)?))
             });
             let Some((load_id, transforms)) = began else { return Err(error.into()) };
             request.transforms = transforms.map_err(|failure| failure.of_load(load_id))?;
@@ -524,6 +519,14 @@ fn began_with(error: &Error) -> Option<(i64, &[String])> {
     }
 }
 
+/// The transforms of these names, if they are those that were typed, but for the generation of a store.
+fn transforms_of(args: &LoadArgs, recorded: &[String]) -> Option<Result<Vec<Arc<dyn Transform>>, Failure>> {
+    let first = args.source.transforms();
+    let names: Vec<String> = first.iter().map(|transform| transform.name()).collect();
+    let enriching = args.enrich.transforms_of(recorded.strip_prefix(names.as_slice())?)?;
+    Some(enriching.map(|enriching| [first, enriching].concat()))
+}
+
 /// Reads and checks all sources before a load with `--strict`.
 async fn check_everything(request: &LoadRequest, db: &ConnInfo) -> Result<(), Failure> {
     if !request.is_repeatable() {
@@ -627,10 +630,11 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
 }
 
 fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
-    let mut request = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
+    let files = sources(&args.files)?;
+    let mut request = LoadRequest::new(args.into.clone(), args.source.key(args.key.as_ref(), &files)?, files);
     args.source.apply(&mut request);
     request.dialect.strict_quotes = args.strict;
-    request.transforms = args.enrich.transforms(&request.key)?;
+    request.transforms = [args.source.transforms(), args.enrich.transforms(&request.key)?].concat();
     request.source_name.clone_from(&args.source_name);
     request.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     args.missing.apply(&mut request);

@@ -1,6 +1,6 @@
 //! `verify`: compares a collection with the files that it was loaded from.
 
-use super::load::{Key, key, modes};
+use super::load::modes;
 use crate::args::TargetArgs;
 use crate::enrich::EnrichArgs;
 use crate::exit::Exit;
@@ -11,7 +11,7 @@ use crate::output::{Output, note};
 use crate::progress::{Progress, ProgressChoice};
 use crate::quantity::{Size, count, things};
 use crate::screen::visible;
-use crate::source_args::{SourceArgs, sources};
+use crate::source_args::{Key, SourceArgs, key, sources};
 use crate::target::{self, Purpose};
 use millstream_engine::{Difference, Finding, LoadRequest, Mode, Tally, Tombstone, Verification, VerifyRequest};
 use millstream_model::CollectionName;
@@ -47,7 +47,7 @@ pub struct VerifyArgs {
     /// Files, in the order in which they were loaded; - is standard input
     ///
     /// You can give a pattern in quotes, such as 'logs/*.json.gz'. It stands for the files that match it,
-    /// sorted by name.
+    /// sorted by name. A folder that mongodump wrote stands for the one collection in it.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -55,9 +55,10 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "[SCHEMA.]NAME")]
     into: CollectionName,
 
-    /// Where to find the key: [COLUMN=]PATH[:TYPE][,..]; the types are the table's
+    /// Where to find the key: [COLUMN=]PATH[:TYPE][,..]; the types are the table's; for dumps of MongoDB, you can leave
+    /// it out
     #[arg(long, value_name = "KEY", value_parser = key)]
-    key: Key,
+    key: Option<Key>,
 
     #[command(flatten)]
     source: SourceArgs,
@@ -125,10 +126,11 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
 }
 
 fn request(args: &VerifyArgs) -> Result<VerifyRequest, Failure> {
-    let mut load = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
+    let files = sources(&args.files)?;
+    let mut load = LoadRequest::new(args.into.clone(), args.source.key(args.key.as_ref(), &files)?, files);
     args.source.apply(&mut load);
     load.source_name.clone_from(&args.source_name);
-    load.transforms = args.enrich.transforms(&load.key)?;
+    load.transforms = [args.source.transforms(), args.enrich.transforms(&load.key)?].concat();
     args.origin.apply(&mut load, &args.enrich)?;
     load.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     load.schema = target::schema(&args.target);
