@@ -7,6 +7,7 @@
 )]
 
 mod altered;
+mod bson;
 #[cfg(feature = "columnar")]
 mod columnar;
 mod columns;

@@ -59,6 +59,7 @@ fn values_of_all_forms_become_what_bson_becomes() {
         (r#"{"$binary":"/wBh","$type":"00"}"#, r#""/wBh""#),
         (r#"{"$type":"4","$binary":"ABEiM0RVZneImaq7zN3u/w=="}"#, r#""00112233-4455-6677-8899-aabbccddeeff""#),
         (r#"{"$uuid":"00112233-4455-6677-8899-AABBCCDDEEFF"}"#, r#""00112233-4455-6677-8899-aabbccddeeff""#),
+        (r#"{"$uuid":"00112233445566778899aabbccddeeff"}"#, r#""00112233-4455-6677-8899-aabbccddeeff""#),
         (r#"{"$symbol":"a\"b"}"#, r#""a\"b""#),
         (r#"{"$undefined":true}"#, "null"),
         (r#"{"$regex":"^a","$options":"i"}"#, r#"{"$regularExpression":{"pattern":"^a","options":"i"}}"#),
@@ -125,7 +126,8 @@ fn a_malformed_value_is_a_reject_that_names_it_and_shows_none_of_it() {
         (r#"{"a":{"$binary":{"base64":"/wBh"}}}"#, "$binary has no base64 and no subType"),
         (r#"{"a":{"$binary":{"base64":"/w","subType":"00"}}}"#, "$binary has no base64"),
         (r#"{"a":{"$binary":"/wBh","$type":"x"}}"#, "$type is no subtype"),
-        (r#"{"a":{"$uuid":"00112233445566778899aabbccddeeff"}}"#, "$uuid is not a UUID"),
+        (r#"{"a":{"$uuid":"0011223344-55-6677-8899-aabbccddeeff"}}"#, "$uuid is not a UUID"),
+        (r#"{"a":{"$uuid":"00112233"}}"#, "$uuid is not a UUID"),
         (r#"{"a":{"$symbol":1}}"#, "$symbol is not a string"),
         (r#"{"a":{"$undefined":false}}"#, "$undefined is not true"),
     ] {

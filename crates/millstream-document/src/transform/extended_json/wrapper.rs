@@ -145,12 +145,15 @@ fn put_binary(base64: &str, subtype: &str, out: &mut Vec<u8>) -> Option<bool> {
     Some(false)
 }
 
+/// Some programs write it without hyphens.
 fn uuid(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     const HYPHENS: [usize; 4] = [8, 13, 18, 23];
     let text = text(value)?;
-    let has_hyphens = text.len() == 36 && HYPHENS.iter().all(|at| text.as_bytes()[*at] == b'-');
-    let bytes = of_hex(&text.replace('-', "")).filter(|_| has_hyphens)?;
-    mongo::uuid(out, &bytes).then_some(false)
+    let digits = match text.len() {
+        36 if HYPHENS.iter().all(|at| text.as_bytes()[*at] == b'-') => text.replace('-', ""),
+        _ => text.into_owned(),
+    };
+    mongo::uuid(out, &of_hex(&digits)?).then_some(false)
 }
 
 fn symbol(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
