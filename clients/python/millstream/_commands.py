@@ -22,7 +22,7 @@ def verify(
     data: Any,
     *,
     into: str,
-    key: OneOrMore,
+    key: OneOrMore | None = None,
     mode: str = "replace",
     exact: bool = False,
     progress: bool | Callback | None = None,

@@ -24,7 +24,7 @@ def load(
     data: Any,
     *,
     into: str,
-    key: OneOrMore,
+    key: OneOrMore | None = None,
     mode: str = "replace",
     columns: Literal["all"] | Sequence[str] | None = None,
     name: str | None = None,
@@ -42,6 +42,7 @@ def load(
     trim: bool = False,
     types: Literal["text", "infer"] | None = None,
     nan: Literal["null", "reject", "string"] | None = None,
+    extended_json: bool = False,
     # What becomes of documents on their way.
     enrich: OneOrMore | None = None,
     enrich_missing: Literal["keep", "null", "reject"] | None = None,
@@ -82,6 +83,7 @@ def load(
 
     The options are those of `millstream load`, with the same names and defaults. But:
 
+    - `key` can be left out only for dumps and exports of MongoDB;
     - `name` is `--source-name`: with it, a load of an iterable or a frame that was interrupted resumes when you give the
       same data under the same name again;
     - `columns` is `--columns all`, or a list of `--column`;
@@ -117,6 +119,7 @@ def load(
         "trim": trim,
         "types": types,
         "nan": nan,
+        "extended_json": extended_json,
         "enrich": enrich,
         "enrich_missing": enrich_missing,
         "enrich_existing": enrich_existing,
