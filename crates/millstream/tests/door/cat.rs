@@ -9,6 +9,9 @@ use std::process::Stdio;
 const PARQUET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/rows");
 const ARROW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/arrow/rows");
 
+/// Files of BSON.
+const BSON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/bson");
+
 fn write(folder: &Path, name: &str, content: &[u8]) -> String {
     let path = folder.join(name);
     std::fs::write(&path, content).unwrap();
@@ -45,6 +48,38 @@ fn what_is_no_text_damaged_or_missing_is_an_error() {
     let ended =
         run(command(&["cat", &write(folder.path(), "t", b"{}\n")]).stdout(writer).stderr(Stdio::piped())).ends(0);
     assert_eq!(ended.stderr, "");
+}
+
+#[test]
+fn a_dump_is_printed_as_the_lines_it_stands_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = "\
+{\"_id\":1,\"name\":\"a\",\"ratio\":0.5,\"at\":\"2024-01-02T03:04:05.006000Z\",\"price\":1.50}
+{\"_id\":2,\"name\":\"é\\\"\",\"ratio\":null,\"at\":null}
+{\"_id\":3,\"tags\":[\"x\",null],\"more\":{\"b\":false}}
+";
+    let file = format!("{BSON}/rows");
+    let content = std::fs::read(&file).unwrap();
+    let packed = write(folder.path(), "packed", &gzip(&content));
+    for file in [&file, &packed] {
+        let ended = millstream(&["cat", file]).ends(0);
+        assert_eq!(ended.stdout, rows);
+        assert!(ended.stderr.contains("1 number that JSON does not have became null"), "{ended:?}");
+        let ended = run(command(&["cat", "-", "--nan", "string"]).stdin(std::fs::File::open(file).unwrap())).ends(0);
+        assert_eq!(ended.stdout, rows.replacen("null", "\"NaN\"", 1));
+    }
+    let lying = millstream(&["cat", &format!("{BSON}/lying_string")]).ends(0).stdout;
+    let lines: Vec<&str> = lying.lines().collect();
+    assert!(lines[0].starts_with("!a value goes beyond the end of its document (byte "), "{lying}");
+    assert_eq!(lines[1..], ["{\"_id\":\"507f1f77bcf86cd799439011\"}"]);
+    for (content, says) in [
+        (content[..content.len() - 1].to_vec(), "it ends within the document that begins at its byte "),
+        ([&content[..], b"\0\0\0\0"].concat(), "where a document should begin, stands no length of one"),
+    ] {
+        let ended = millstream(&["cat", &write(folder.path(), "damaged", &content)]).ends(2);
+        assert!(rows.starts_with(&ended.stdout) && ended.stdout.lines().count() >= 2, "{ended:?}");
+        assert!(ended.stderr.contains(" is damaged: ") && ended.stderr.contains(says), "{ended:?}");
+    }
 }
 
 #[cfg(not(feature = "columnar"))]
@@ -111,6 +146,9 @@ mod columnar {
             run(command(&["cat", "-"]).stdin(reader))
         };
         assert_eq!(piped(ARROW).ends(0).stdout, ROWS);
+        let folder = tempfile::tempdir().unwrap();
+        let packed = write(folder.path(), "packed", &gzip(&std::fs::read(ARROW).unwrap()));
+        assert_eq!(millstream(&["cat", &packed]).ends(0).stdout, ROWS);
         let ended = piped(PARQUET).ends(2);
         assert!(ended.stderr.contains("standard input is Parquet in a pipe, and it is read from its end"), "{ended:?}");
         assert!(ended.stderr.contains("hint: write it into a file"), "{ended:?}");
