@@ -1,8 +1,14 @@
 //! What documents of BSON become, whole and broken ones, in small inputs of the kinds that others had trouble with.
 
 use crate::limits::{BSON_DOCUMENT_BYTES_MAX, BSON_NESTING_MAX, BSON_READ_BYTES};
-use crate::{BSON, Nan, Trouble};
+use crate::{BSON, MALFORMED, Nan, Trouble};
+use millstream_testkit::Cases;
+use serde_json::value::RawValue;
 use std::io::{self, Cursor, Read};
+
+/// A document with a member of every type, and several documents.
+const EVERY_TYPE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/bson/every_type");
+const ROWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/bson/rows");
 
 /// A document of members, each a type, a name and a value.
 fn document(members: &[(u8, &str, &[u8])]) -> Vec<u8> {
@@ -316,5 +322,32 @@ fn a_file_is_recognised_by_its_first_document_and_text_is_not() {
         b"{\0\0\0\n\0\0\0",
     ] {
         assert!(!BSON.begins(content) && !BSON.is_open(content), "{}", content.escape_ascii());
+    }
+}
+
+#[test]
+fn bytes_that_are_changed_or_cut_anywhere_leave_whole_lines() {
+    let contents = [EVERY_TYPE, ROWS].map(|file| std::fs::read(file).unwrap());
+    for mut rng in Cases::new(3000) {
+        let mut content = [&contents[rng.usize(0..2)][..], &contents[1]].concat();
+        for _ in 0..rng.usize(0..4) {
+            let (at, any) = (rng.usize(0..content.len()), rng.u8(..));
+            content[at] = *rng.choice(&[0, 1, 2, 4, 0x7f, 0x80, 0xff, any]).unwrap();
+        }
+        if rng.bool() {
+            content.truncate(rng.usize(0..=content.len()));
+        }
+        let (text, nulls, ended) = converted(&content, rng.usize(1..100), Nan::Null);
+        let (other, other_nulls, other_ended) = converted(&content, usize::MAX, Nan::Null);
+        assert!(text == other && nulls == other_nulls, "the sizes of reads change the text");
+        assert_eq!(format!("{ended:?}"), format!("{other_ended:?}"));
+        assert!(matches!(ended, Ok(()) | Err(Trouble::Damaged(_))), "{ended:?}");
+        assert!(text.is_empty() || text.ends_with(b"\n"), "half a line");
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            // What is not UTF-8 stays so within strings.
+            let shown = String::from_utf8_lossy(line);
+            let is_object = serde_json::from_str::<&RawValue>(&shown).is_ok_and(|value| value.get().starts_with('{'));
+            assert!(is_object || line[0] == MALFORMED, "{shown}");
+        }
     }
 }

@@ -219,8 +219,8 @@ async fn extended_json_is_converted_and_rejects_have_the_bytes_of_the_file() {
     .await;
 }
 
-#[tokio::test]
-async fn several_collections_in_a_folder_and_a_missing_key_are_refused() {
+#[test]
+fn several_collections_in_a_folder_and_a_missing_key_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["dump/shop/orders.bson", "dump/shop/users.bson.gz"] {
         written(folder.path(), name, b"");
