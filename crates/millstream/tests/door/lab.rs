@@ -191,6 +191,23 @@ async fn the_python_package_is_measured_and_rivals_skipped_whose_modules_are_mis
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_dump_that_nobody_can_write_is_skipped_and_its_documents_are_loaded_as_text() {
+    let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
+    let lab = Laboratory::new("dump", database).await;
+    let args = ["--quick", "--set", "python=/nowhere", "--arms", "ndjson/gzip,bson,pymongo"];
+    let run = run(&mut lab.command(&args)).ends(0);
+    let record = lab.record();
+    let good =
+        |arm: &str| record.runs.iter().filter(|run| run.arm.starts_with(arm) && run.measures().is_some()).count();
+    assert_eq!(["ndjson/gzip", "bson/", "pymongo"].map(good), [1, 0, 0], "{run:?}");
+    for arm in ["bson/plain", "bson/gzip", "pymongo"] {
+        let says = format!("{arm}: skipped: no Python with psycopg 3 and pymongo; --set python=FILE names one");
+        assert!(run.stderr.contains(&says), "{arm}: {run:?}");
+    }
+    lab.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_loses_a_document_is_reported_as_an_error() {
     let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
     let lab = Laboratory::new("ingest", database).await;
