@@ -195,7 +195,7 @@ async fn a_dump_that_nobody_can_write_is_skipped_and_its_documents_are_loaded_as
     let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
     let lab = Laboratory::new("dump", database).await;
     let args = ["--quick", "--set", "python=/nowhere", "--arms", "ndjson/gzip,bson,pymongo"];
-    let run = run(&mut lab.command(&args)).ends(0);
+    let run = lab.run(&args).ends(0);
     let record = lab.record();
     let good =
         |arm: &str| record.runs.iter().filter(|run| run.arm.starts_with(arm) && run.measures().is_some()).count();
