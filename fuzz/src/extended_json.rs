@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 
 pub(crate) fn check(input: &[u8]) {
     let (mut changed, mut applied) = (b"before".to_vec(), Vec::new());
-    ExtendedJson::new(Nan::Null).apply(&[input, input], &mut changed, &mut applied);
+    ExtendedJson::new(Nan::Null).apply(0, &[input, input], &mut changed, &mut applied);
     assert_eq!(applied.len(), 2, "one for each");
     let Applied::Changed(outcome, place) = &applied[0] else {
         assert_eq!(applied[0], applied[1], "the same document, the same end");

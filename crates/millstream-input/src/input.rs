@@ -237,7 +237,7 @@ mod tests {
     use super::*;
     use fastrand::Rng;
     use millstream_testkit::{Cases, Pieces, gzip, zstd};
-    use std::io::{Cursor, Write};
+    use std::io::Write;
     use std::time::SystemTime;
 
     type Compress = fn(&[u8]) -> Vec<u8>;

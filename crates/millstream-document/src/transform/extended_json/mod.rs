@@ -79,7 +79,7 @@ impl Transform for ExtendedJson {
         OUTCOMES
     }
 
-    fn apply(&self, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>) {
+    fn apply(&self, _source: u32, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>) {
         applied.extend(documents.iter().map(|document| self.convert(document, changed)));
     }
 }

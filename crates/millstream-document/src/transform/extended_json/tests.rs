@@ -10,7 +10,8 @@ fn converted(nan: Nan, document: &[u8]) -> (String, String) {
     let mut changed = b"before".to_vec();
     let mut applied = Vec::new();
     // Each is converted by itself.
-    ExtendedJson::new(nan).apply(&[br#"{"$"#, document, br#"{"o":{"$symbol":"z"}}"#], &mut changed, &mut applied);
+    let documents: [&[u8]; 3] = [br#"{"$"#, document, br#"{"o":{"$symbol":"z"}}"#];
+    ExtendedJson::new(nan).apply(0, &documents, &mut changed, &mut applied);
     assert_eq!((applied.len(), &applied[0]), (3, &Applied::Unreadable));
     assert!(matches!(&applied[2], Applied::Changed(0, place) if changed[place.clone()] == *br#"{"o":"z"}"#));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
