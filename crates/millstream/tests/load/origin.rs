@@ -77,7 +77,7 @@ async fn records_of_csv_and_keys_have_their_file_too() {
     each_build(async |db| {
         let (dir, url) = (tempfile::tempdir().unwrap(), db.url());
         let dir = dir.path().canonicalize().unwrap();
-        let (a, b) = (write(&dir, "shop=a/x.csv", "n\n1\n2\n"), write(&dir, "shop=b/x.csv", "n\n1\n"));
+        let (a, b) = (write(&dir, "shop=a/x.csv", "n,m\n1,0\n2,0\n"), write(&dir, "shop=b/x.csv", "n,m\n1,0\n"));
         let files = [a.to_str().unwrap(), b.to_str().unwrap()];
         let done = load(&url, &[&files[..], &["--key", "id=shop:text,n:bigint", "--with-partitions"]].concat()).ends(0);
         assert_eq!(done.json()["inserted"], 3);
