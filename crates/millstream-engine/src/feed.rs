@@ -7,7 +7,7 @@ use crate::observe::Tally;
 use crate::request::LoadRequest;
 use millstream_document::chunk::{Chunk, Frame};
 use millstream_document::limits::INFERENCE_DOCUMENTS;
-use millstream_document::source::{self, SourceError, SourceOptions};
+use millstream_document::source::{self, Location, SourceError, SourceOptions};
 use millstream_document::transform::{self, Transform};
 use millstream_failpoint as failpoint;
 use millstream_input::Content;
@@ -16,15 +16,13 @@ use millstream_store::{Error as StoreError, SourceContent};
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 /// Chunks of all sources in order.
 pub(crate) struct Feed {
-    sources: Vec<PathBuf>,
-    /// Names by which the load knows its sources. Files have absolute paths, so that the same command means the same
-    /// load in every directory.
+    sources: Vec<Location>,
+    /// Names by which the load knows its sources.
     pub(crate) names: Vec<String>,
     /// Versions of the texts that are made of those that are no text.
     pub(crate) made: BTreeSet<&'static str>,
@@ -87,25 +85,22 @@ impl Feed {
     /// # Errors
     /// [`SourceError`] names the source.
     pub(crate) fn open(request: &LoadRequest, tally: Arc<Tally>) -> Result<Self, Error> {
-        let sources: Vec<PathBuf> = request.sources.iter().map(|name| source::path(name)).collect();
-        let (mut names, mut files, mut total) = (Vec::new(), Vec::new(), Some(0));
+        let sources: Vec<Location> = request.sources.iter().map(|name| Location::of(name)).collect();
+        let (mut names, mut total, mut streams) = (Vec::new(), Some(0), 0);
         let mut read_once = HashSet::new();
-        for path in &sources {
-            let file = regular_file(path)?;
-            if file.is_none()
-                && millstream_input::stream_identity(path).is_some_and(|identity| !read_once.insert(identity))
-            {
-                return Err(Error::refused(
-                    format!("{} is a stream that is named twice, and it can be read only once", path.display()),
-                    "name it once",
-                ));
+        for (location, typed) in sources.iter().zip(&request.sources) {
+            let found = location.find()?;
+            if location.stream_identity().is_some_and(|identity| !read_once.insert(identity)) {
+                let stream = source::path(typed);
+                let problem =
+                    format!("{} is a stream that is named twice, and it can be read only once", stream.display());
+                return Err(Error::refused(problem, "name it once"));
             }
-            files.extend(file.is_some().then_some(path));
-            total = total.zip(file.as_ref().map(|f| f.1)).map(|(a, b): (u64, u64)| a + b);
-            let given = || request.source_name.clone().unwrap_or_else(|| source::spelling(path));
-            names.push(file.map_or_else(given, |f| f.0));
+            total = total.zip(found.size).map(|(a, b): (u64, u64)| a + b);
+            let given = request.source_name.clone().filter(|_| !location.is_repeatable());
+            streams += usize::from(!location.is_repeatable());
+            names.push(given.unwrap_or(found.name));
         }
-        let streams = sources.len() - files.len();
         if request.source_name.is_some() && streams != 1 {
             return Err(Error::refused(
                 format!("--source-name names the one source that is not a file, and there are {streams}"),
@@ -121,8 +116,8 @@ impl Feed {
         let dialect = request.dialect.clone();
         let options = SourceOptions { chunk_bytes, document_bytes_max, dialect, ..SourceOptions::default() };
         let mut made = BTreeSet::new();
-        for path in files {
-            made.extend(source::probe(path, &request.format, &options)?);
+        for location in sources.iter().filter(|location| location.is_repeatable()) {
+            made.extend(source::probe(location, &request.format, &options)?);
         }
         tally.expect_input(total);
         let (repeatable, resumable) = (streams == 0, streams == 0 || request.source_name.is_some());
@@ -355,28 +350,9 @@ impl Running {
     }
 }
 
-/// Absolute path and size of a regular file; `None` for standard input, pipes and devices.
-pub(crate) fn regular_file(path: &Path) -> Result<Option<(String, u64)>, SourceError> {
-    if path == Path::new("-") {
-        return Ok(None);
-    }
-    let metadata = millstream_input::metadata(path)?;
-    let name = || path.display().to_string();
-    if metadata.is_dir() {
-        return Err(millstream_input::Error::Directory { name: name() }.into());
-    }
-    if !metadata.is_file() {
-        return Ok(None);
-    }
-    let open_error = |source| millstream_input::Error::Open { name: name(), source };
-    std::fs::File::open(path).map_err(open_error)?;
-    let absolute = std::fs::canonicalize(path).map_err(open_error)?;
-    Ok(Some((source::spelling(&absolute), metadata.len())))
-}
-
 /// Reads all sources on a thread, which ends with them or when nobody receives any more. The thread is not joined,
 /// because it may wait for a standard input that never ends.
-fn start(sources: &[PathBuf], reading: &ReadingThread) -> Running {
+fn start(sources: &[Location], reading: &ReadingThread) -> Running {
     let (sender, chunks) = mpsc::channel(FEED_QUEUE);
     let (sources, reading) = (sources.to_vec(), reading.clone());
     std::thread::spawn(move || {
@@ -389,17 +365,20 @@ fn start(sources: &[PathBuf], reading: &ReadingThread) -> Running {
 }
 
 fn read_all(
-    sources: &[PathBuf],
+    sources: &[Location],
     reading: &ReadingThread,
     sender: &mpsc::Sender<Result<Chunk, SourceError>>,
 ) -> Result<(), SourceError> {
     let (mut bytes_before, mut hash_before, mut not_finite) = (0, None, 0);
-    for (index, path) in (0u32..).zip(sources) {
+    for (index, location) in (0u32..).zip(sources) {
         let mut options = reading.options.clone();
         options.before = hash_before;
         options.prefixes.extend(reading.prefix.filter(|(source, _)| *source == index).map(|(_, prefix)| prefix));
-        let before = std::fs::metadata(path).ok().filter(|_| path != Path::new("-"));
-        let mut opened = source::open(path, index, &reading.format, &options)?;
+        let before = match location {
+            Location::File(path) => std::fs::metadata(path).ok(),
+            Location::Pipe(_) => None,
+        };
+        let mut opened = source::open(location, index, &reading.format, &options)?;
         while let Some(chunk) = opened.source.next_chunk()? {
             failpoint::hit_on_thread("chunk-read");
             hash_before = Some(chunk.prefix_hash);
@@ -411,14 +390,15 @@ fn read_all(
         bytes_before += opened.progress.bytes_read();
         not_finite += opened.progress.not_finite();
         reading.tally.made_null(not_finite);
-        reading.note(index, content(path, before.as_ref(), opened.progress.content()));
+        reading.note(index, content(location, before.as_ref(), opened.progress.content()));
     }
     Ok(())
 }
 
 /// What a file held that was read to its end. A converter reads it in an order of its own, so it is read once more, and has
 /// none if it was changed since it was opened. `None` if it is no file.
-fn content(path: &Path, before: Option<&Metadata>, known: Option<Content>) -> Option<SourceContent> {
+fn content(location: &Location, before: Option<&Metadata>, known: Option<Content>) -> Option<SourceContent> {
+    let Location::File(path) = location else { return None };
     let before = before.filter(|facts| facts.is_file())?;
     let content = match known {
         Some(content) => content,

@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use crate::merge::Mode;
 use millstream_document::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, COLUMNS_INFERRED_MAX, TRANSFORMS_MAX};
-use millstream_document::source::{self, Dialect};
+use millstream_document::source::{Dialect, Location};
 use millstream_document::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::{CollectionName, KeyRequest};
@@ -68,13 +68,13 @@ pub struct LoadRequest {
     pub collection: CollectionName,
     /// Where documents have the key.
     pub key: Vec<KeyRequest>,
-    /// Paths in the order in which they are read, spelled by [`source::spelling`] if they are not UTF-8; `-` is
-    /// standard input.
+    /// Paths in the order in which they are read, spelled by
+    /// [`spelling`](millstream_document::source::spelling) if they are not UTF-8; `-` is standard input.
     pub sources: Vec<String>,
     /// Name of the one source that is not a file, such as standard input. If the same stream is given again under this
     /// name, the load resumes.
     pub source_name: Option<String>,
-    /// A name of [`source::SOURCES`], or `auto`.
+    /// A name of [`SOURCES`](millstream_document::source::SOURCES), or `auto`.
     pub format: String,
     /// What else changes how bytes become documents.
     pub dialect: Dialect,
@@ -221,7 +221,7 @@ impl LoadRequest {
 
     /// Whether the sources can be read again from their start.
     pub fn is_repeatable(&self) -> bool {
-        !self.sources.is_empty() && self.sources.iter().all(|name| source::path(name).is_file())
+        !self.sources.is_empty() && self.sources.iter().all(|name| Location::of(name).is_repeatable())
     }
 
     /// Whether a run that was interrupted is followed by another, which reads the sources again.

@@ -1,10 +1,9 @@
 //! Leaves out files that a finished load into the table has read, and that have not changed since.
 
 use crate::error::Error;
-use crate::feed::regular_file;
 use crate::limits::SKIP_THREADS_MAX;
 use crate::request::LoadRequest;
-use millstream_document::source;
+use millstream_document::source::{self, Found, Location};
 use millstream_input::Content;
 use millstream_pg::{ConnInfo, SessionSettings, catalog, quote_name};
 use millstream_store::{SCHEMA_VERSION, SourceContent, any_row, read_before, unfinished_sources};
@@ -36,7 +35,9 @@ struct Known {
 /// # Errors
 /// [`Error::Source`] if there is no such file, or it cannot be opened.
 pub fn file_name(spelled: &str) -> Result<Option<String>, Error> {
-    Ok(regular_file(&source::path(spelled))?.map(|(name, _)| name))
+    let location = Location::of(spelled);
+    let found = location.find()?;
+    Ok(location.is_repeatable().then_some(found.name))
 }
 
 /// Leaves out of a request the files that a finished load into its table has read, and that have not changed since, by their
@@ -65,7 +66,7 @@ pub async fn skip_loaded(request: &mut LoadRequest, db: &ConnInfo) -> Result<u64
 }
 
 fn file(spelled: &str) -> Result<File, Error> {
-    let Some((name, bytes)) = regular_file(&source::path(spelled))? else {
+    let Found { name, size: Some(bytes) } = Location::of(spelled).find()? else {
         return Err(Error::refused(
             format!("--skip-loaded takes files, and {spelled} is a stream"),
             "load it without --skip-loaded, or write it to a file",

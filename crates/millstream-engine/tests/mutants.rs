@@ -3,7 +3,7 @@
 use crate::scene::{Files, request, run};
 use fastrand::Rng;
 use millstream_document::decode::{DecodeLimits, Decoder, JsonbText};
-use millstream_document::source::{SourceOptions, open};
+use millstream_document::source::{Location, SourceOptions, open};
 use millstream_model::limits::NESTING_MAX;
 use millstream_model::{Fault, KeySpec, Reason};
 use millstream_testkit::{Cases, each_build};
@@ -169,8 +169,8 @@ fn mutant(documents: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
 }
 
 fn real_documents() -> Vec<Vec<u8>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/cities.ndjson.zst");
-    let mut source = open(&path, 0, "ndjson", &SourceOptions::default()).expect("the repository's data").source;
+    let data = Location::File(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/cities.ndjson.zst"));
+    let mut source = open(&data, 0, "ndjson", &SourceOptions::default()).expect("the repository's data").source;
     let mut documents = Vec::new();
     while documents.len() < DOCUMENTS
         && let Some(chunk) = source.next_chunk().expect("the repository's data")

@@ -16,6 +16,7 @@ mod envelope;
 mod error;
 mod extent;
 mod json;
+mod location;
 mod name;
 mod ndjson;
 mod parquet;
@@ -27,6 +28,7 @@ mod window;
 
 pub use dialect::{Dialect, Quote};
 pub use error::SourceError;
+pub use location::{Found, Location};
 pub use millstream_input::{ENCODINGS, Encoding, Input, NANS, Nan, Progress};
 pub use name::{path, spelling};
 pub use ndjson::frame_lines;
@@ -36,7 +38,6 @@ use crate::chunk::Chunk;
 use crate::limits::{CHUNK_BYTES, PROBE_BYTES};
 use millstream_model::Prefix;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
-use std::path::Path;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -156,13 +157,13 @@ pub struct Opened {
     pub progress: Arc<Progress>,
 }
 
-/// Opens a file, or standard input for `-`, as the source number `index`. The format is the name of one of [`SOURCES`],
-/// or [`AUTO`] to recognise it from the content.
+/// Opens what lies at a location as the source number `index`. The format is the name of one of [`SOURCES`], or [`AUTO`]
+/// to recognise it from the content.
 ///
 /// # Errors
 /// [`SourceError`] when it cannot be opened or read, or its format is not clear.
-pub fn open(path: &Path, index: u32, format: &str, options: &SourceOptions) -> Result<Opened, SourceError> {
-    open_input(Input::open_with(path, options.dialect.nan)?, index, format, options)
+pub fn open(location: &Location, index: u32, format: &str, options: &SourceOptions) -> Result<Opened, SourceError> {
+    open_input(location.open(options.dialect.nan)?, index, format, options)
 }
 
 /// Like [`open`], for an input that is already open.
@@ -218,9 +219,9 @@ fn require_kind(window: &mut Window, format: &'static Format) -> Result<(), Sour
 ///
 /// # Errors
 /// As [`open`].
-pub fn probe(path: &Path, format: &str, options: &SourceOptions) -> Result<Option<&'static str>, SourceError> {
+pub fn probe(location: &Location, format: &str, options: &SourceOptions) -> Result<Option<&'static str>, SourceError> {
     let options = SourceOptions { chunk_bytes: PROBE_BYTES, ..options.clone() };
-    let opened = open(path, 0, format, &options)?;
+    let opened = open(location, 0, format, &options)?;
     let format = SOURCES.iter().find(|format| format.name == opened.format);
     Ok(format.and_then(|format| format.made).map(|made| made.version))
 }

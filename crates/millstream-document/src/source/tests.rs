@@ -169,7 +169,8 @@ fn files_report_their_progress() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let content = gzip(b"{}\n{}");
     file.write_all(&content).unwrap();
-    let mut opened = open(file.path(), 3, "ndjson", &SourceOptions::default()).unwrap();
+    let location = Location::File(file.path().to_owned());
+    let mut opened = open(&location, 3, "ndjson", &SourceOptions::default()).unwrap();
     let chunk = opened.source.next_chunk().unwrap().unwrap();
     assert_eq!((chunk.source, chunk.end, chunk.frames.len()), (3, 3, 1));
     assert_eq!(opened.source.next_chunk().unwrap().unwrap().end, 5);
