@@ -54,6 +54,8 @@ struct ReadingThread {
     options: SourceOptions,
     /// The beginning of one source, as an earlier run read it.
     prefix: Option<(u32, Prefix)>,
+    /// Of the sources before this one, those that are known by their tags are not read. Only the prefix is compared.
+    first: u32,
     /// Stages that every document passes.
     transforms: Vec<Arc<dyn Transform>>,
     tally: Arc<Tally>,
@@ -85,7 +87,7 @@ impl Feed {
     /// # Errors
     /// [`SourceError`] names the source.
     pub(crate) fn open(request: &LoadRequest, tally: Arc<Tally>) -> Result<Self, Error> {
-        let sources: Vec<Location> = request.sources.iter().map(|name| Location::of(name)).collect();
+        let sources: Vec<Location> = request.locations().collect();
         let (mut names, mut total, mut streams) = (Vec::new(), Some(0), 0);
         let mut read_once = HashSet::new();
         for (location, typed) in sources.iter().zip(&request.sources) {
@@ -116,14 +118,15 @@ impl Feed {
         let dialect = request.dialect.clone();
         let options = SourceOptions { chunk_bytes, document_bytes_max, dialect, ..SourceOptions::default() };
         let mut made = BTreeSet::new();
-        for location in sources.iter().filter(|location| location.is_repeatable()) {
+        // An object is not: it may be one of thousands that earlier runs have read, and its hash says what is made of it.
+        for location in sources.iter().filter(|location| location.is_repeatable() && location.tag().is_none()) {
             made.extend(source::probe(location, &request.format, &options)?);
         }
         tally.expect_input(total);
         let (repeatable, resumable) = (streams == 0, streams == 0 || request.source_name.is_some());
         let (format, transforms) = (request.format.clone(), request.transforms.clone());
         let contents = Arc::new(Mutex::new(vec![None; sources.len()]));
-        let reading = ReadingThread { format, options, prefix: None, transforms, tally, contents };
+        let reading = ReadingThread { format, options, prefix: None, first: 0, transforms, tally, contents };
         let waiting_bytes_max = request.memory_bytes.saturating_mul(UNVERIFIED_MEMORIES_MAX);
         let (running, unverified, from_start) = (None, None, request.delete_missing.is_some());
         Ok(Self {
@@ -145,7 +148,7 @@ impl Feed {
         let names = vec![request.source_name.clone().unwrap_or_else(|| "stream".into())];
         let format = request.format.clone();
         let (options, transforms, contents) = (SourceOptions::default(), Vec::new(), Contents::default());
-        let reading = ReadingThread { format, options, prefix: None, transforms, tally, contents };
+        let reading = ReadingThread { format, options, prefix: None, first: 0, transforms, tally, contents };
         Self {
             sources: Vec::new(),
             names,
@@ -171,9 +174,10 @@ impl Feed {
         options.chunk_bytes = options.chunk_bytes.min(chunk_bytes);
     }
 
-    /// Makes the feed compare the beginning of the sources with what earlier runs have read. Until that is done, no
-    /// chunk comes out: documents of another file must not be committed under the positions of this one. The chunks
-    /// that wait are what an earlier run had in flight. If they take too much memory, files are read again instead.
+    /// Makes the feed compare the beginning of the sources with what earlier runs have read, and leave out the objects of
+    /// which everything is committed. Until that is done, no chunk comes out: documents of another file must not be
+    /// committed under the positions of this one. The chunks that wait are what an earlier run had in flight. If they take
+    /// too much memory, files are read again instead.
     ///
     /// # Errors
     /// [`Error::Refused`] when a stream has already been read, because it cannot be read again.
@@ -181,6 +185,7 @@ impl Feed {
         let Some((source, prefix)) = load.before.prefix else { return Ok(()) };
         self.compare_with(source, prefix)?;
         let committed = load.before.floors.iter().copied().min().unwrap_or_default();
+        self.reading.first = committed.source;
         self.unverified = Some(Unverified { committed, read: Position { source, offset: prefix.length } });
         Ok(())
     }
@@ -205,6 +210,7 @@ impl Feed {
         let mut read = Position::default();
         if let Some((source, prefix)) = prefix {
             self.compare_with(source, prefix)?;
+            self.reading.first = source;
             read = Position { source, offset: prefix.length };
         }
         let name = self.names.get(read.source as usize).cloned().unwrap_or_default();
@@ -371,12 +377,18 @@ fn read_all(
 ) -> Result<(), SourceError> {
     let (mut bytes_before, mut hash_before, mut not_finite) = (0, None, 0);
     for (index, location) in (0u32..).zip(sources) {
+        let tagged = location.tag().map(|tag| source::tagged(hash_before, tag).digest128());
+        if tagged.is_some() && index < reading.first {
+            (hash_before, bytes_before) = (tagged, bytes_before + location.find()?.size.unwrap_or(0));
+            reading.tally.input_read(bytes_before);
+            continue;
+        }
         let mut options = reading.options.clone();
         options.before = hash_before;
         options.prefixes.extend(reading.prefix.filter(|(source, _)| *source == index).map(|(_, prefix)| prefix));
         let before = match location {
             Location::File(path) => std::fs::metadata(path).ok(),
-            Location::Pipe(_) => None,
+            Location::Pipe(_) | Location::Object(_) => None,
         };
         let mut opened = source::open(location, index, &reading.format, &options)?;
         while let Some(chunk) = opened.source.next_chunk()? {
@@ -387,6 +399,8 @@ fn read_all(
                 return Ok(());
             }
         }
+        // Also of an object without documents, because a later run cannot know that of one that it does not read.
+        hash_before = tagged.or(hash_before);
         bytes_before += opened.progress.bytes_read();
         not_finite += opened.progress.not_finite();
         reading.tally.made_null(not_finite);
@@ -415,6 +429,113 @@ fn content(location: &Location, before: Option<&Metadata>, known: Option<Content
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_input::{Object, ReadAt};
+    use std::io::{Cursor, Read};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// An object that counts how often it is read.
+    #[derive(Debug)]
+    struct Stored {
+        name: String,
+        text: String,
+        tag: String,
+        reads: AtomicUsize,
+    }
+
+    impl Object for Stored {
+        fn name(&self) -> &str {
+            &self.name
+        }
+
+        fn size(&self) -> u64 {
+            self.text.len() as u64
+        }
+
+        fn tag(&self) -> &str {
+            &self.tag
+        }
+
+        fn reader(&self) -> Box<dyn Read + Send> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            Box::new(Cursor::new(self.text.clone().into_bytes()))
+        }
+
+        fn places(&self) -> Box<dyn ReadAt> {
+            Box::new(tempfile::tempfile().expect("a file"))
+        }
+    }
+
+    /// A request of objects with these texts and tags, and the objects.
+    fn of_objects(contents: &[(&str, &str)]) -> (LoadRequest, Vec<Arc<Stored>>) {
+        let stored = contents.iter().enumerate().map(|(n, (text, tag))| {
+            let (name, text) = (format!("s3://a/{n}.json"), (*text).to_owned());
+            Arc::new(Stored { name, text, tag: (*tag).to_owned(), reads: AtomicUsize::new(0) })
+        });
+        let stored: Vec<Arc<Stored>> = stored.collect();
+        let names = stored.iter().map(|object| object.name.clone()).collect();
+        let mut request = LoadRequest::new("a".parse().expect("a name"), Vec::new(), names);
+        (request.format, request.chunk_bytes) = ("ndjson".into(), 100);
+        stored.iter().for_each(|object| request.objects.add(Arc::clone(object) as Arc<dyn Object>));
+        (request, stored)
+    }
+
+    #[tokio::test]
+    async fn objects_of_which_everything_is_committed_are_not_read_again() {
+        let text: String = (0..50).map(|n| format!("{{\"id\":{n}}}\n")).collect();
+        // The second one has no documents.
+        let contents = [(text.as_str(), "a"), ("\n", "b"), (text.as_str(), "c"), (text.as_str(), "d")];
+        let (request, stored) = of_objects(&contents);
+        assert!(request.is_repeatable() && request.is_resumable());
+        let mut feed = Feed::open(&request, Arc::default()).expect("they were found");
+        assert_eq!(feed.names, request.sources);
+        let mut whole = Vec::new();
+        while let Some(chunk) = feed.next().await.expect("it is read") {
+            whole.push(chunk);
+        }
+        let committed = whole.iter().position(|chunk| chunk.source == 2).expect("a chunk of the third") + 2;
+        let read = whole.iter().position(|chunk| chunk.source == 3).expect("a chunk of the fourth") + 2;
+        let resumed = |request: &LoadRequest| {
+            let mut feed = Feed::open(request, Arc::default()).expect("they were found");
+            let Chunk { source, end: length, prefix_hash: hash, .. } = &whole[read];
+            feed.compare_with(*source, Prefix { length: *length, hash: *hash }).expect("nothing is read yet");
+            feed.reading.first = whole[committed].source;
+            feed.unverified = Some(Unverified { committed: end(&whole[committed]), read: end(&whole[read]) });
+            feed
+        };
+        let rest: Vec<Position> = whole[committed + 1..].iter().map(end).collect();
+        assert_eq!(ends(&mut resumed(&request)).await.expect("they are the same"), rest);
+        let reads: Vec<usize> = stored.iter().map(|object| object.reads.load(Ordering::Relaxed)).collect();
+        assert_eq!(reads, [1, 1, 2, 2]);
+        for changed in 0..4 {
+            let mut contents = contents;
+            contents[changed].1 = "another";
+            let (request, stored) = of_objects(&contents);
+            let refused = ends(&mut resumed(&request)).await;
+            assert!(matches!(refused, Err(Error::Source(SourceError::Changed { .. }))), "{changed}: {refused:?}");
+            assert_eq!(stored[0].reads.load(Ordering::Relaxed), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn objects_that_a_finished_load_has_added_up_are_compared_by_their_tags() {
+        let text = "{\"id\":1}\n{\"id\":2}\n";
+        let contents = [(text, "a"), (text, "b")];
+        let mut feed = Feed::open(&of_objects(&contents).0, Arc::default()).expect("they were found");
+        let mut prefix = None;
+        while let Some(Chunk { source, end: length, prefix_hash: hash, .. }) = feed.next().await.expect("it is read") {
+            prefix = Some((source, Prefix { length, hash }));
+        }
+        for (changed, same) in [(None, true), (Some(0), false), (Some(1), false)] {
+            let mut contents = contents;
+            if let Some(changed) = changed {
+                contents[changed].1 = "another";
+            }
+            let (request, stored) = of_objects(&contents);
+            let mut feed = Feed::open(&request, Arc::default()).expect("they were found");
+            assert_eq!(feed.require_unchanged(7, prefix).await.is_ok(), same, "{changed:?}");
+            assert_eq!(stored[0].reads.load(Ordering::Relaxed), 0, "its tag says enough");
+        }
+    }
 
     fn end(chunk: &Chunk) -> Position {
         Position { source: chunk.source, offset: chunk.end }

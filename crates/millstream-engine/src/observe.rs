@@ -159,7 +159,7 @@ impl Tally {
     }
 
     /// How many numbers became null in all that this run has read, for the receipt. Every run of a load reads its files
-    /// from their beginning, so the last one counts all.
+    /// from their beginning, so the last one counts all but those of objects that it need not read again.
     pub(crate) fn not_finite(&self) -> Option<TransformCounts> {
         let numbers = self.not_finite.load(Relaxed);
         let documents = [("null".to_owned(), numbers)].into();

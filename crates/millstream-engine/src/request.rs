@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use crate::merge::Mode;
 use millstream_document::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, COLUMNS_INFERRED_MAX, TRANSFORMS_MAX};
-use millstream_document::source::{Dialect, Location};
+use millstream_document::source::{Dialect, Location, Objects};
 use millstream_document::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::{CollectionName, KeyRequest};
@@ -68,9 +68,11 @@ pub struct LoadRequest {
     pub collection: CollectionName,
     /// Where documents have the key.
     pub key: Vec<KeyRequest>,
-    /// Paths in the order in which they are read, spelled by
-    /// [`spelling`](millstream_document::source::spelling) if they are not UTF-8; `-` is standard input.
+    /// Names of objects, and paths, in the order in which they are read. A path is spelled by
+    /// [`spelling`](millstream_document::source::spelling) if it is not UTF-8; `-` is standard input.
     pub sources: Vec<String>,
+    /// The objects among the sources, in the version that every run of the request reads.
+    pub objects: Objects,
     /// Name of the one source that is not a file, such as standard input. If the same stream is given again under this
     /// name, the load resumes.
     pub source_name: Option<String>,
@@ -144,6 +146,7 @@ impl LoadRequest {
             collection,
             key,
             sources,
+            objects: Objects::default(),
             source_name: None,
             format: "auto".into(),
             dialect: Dialect::default(),
@@ -214,14 +217,19 @@ impl LoadRequest {
         self.check_options()
     }
 
-    /// Whether another run can resume the load: its sources are files, or a stream that has a name.
+    /// Whether another run can resume the load: its sources are files or objects, or a stream that has a name.
     pub fn is_resumable(&self) -> bool {
         self.source_name.is_some() || self.is_repeatable()
     }
 
     /// Whether the sources can be read again from their start.
     pub fn is_repeatable(&self) -> bool {
-        !self.sources.is_empty() && self.sources.iter().all(|name| Location::of(name).is_repeatable())
+        !self.sources.is_empty() && self.locations().all(|location| location.is_repeatable())
+    }
+
+    /// Where the sources lie, in their order.
+    pub(crate) fn locations(&self) -> impl Iterator<Item = Location> {
+        self.sources.iter().map(|name| Location::of(name, &self.objects))
     }
 
     /// Whether a run that was interrupted is followed by another, which reads the sources again.

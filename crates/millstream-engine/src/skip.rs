@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::limits::SKIP_THREADS_MAX;
 use crate::request::LoadRequest;
-use millstream_document::source::{self, Found, Location};
+use millstream_document::source::{self, Found, Location, Objects};
 use millstream_input::Content;
 use millstream_pg::{ConnInfo, SessionSettings, catalog, quote_name};
 use millstream_store::{SCHEMA_VERSION, SourceContent, any_row, read_before, unfinished_sources};
@@ -30,12 +30,13 @@ struct Known {
     unfinished: Vec<String>,
 }
 
-/// The name by which loads know a source: the absolute path of a file. `None` for standard input, pipes and devices.
+/// The name by which loads know a source: the absolute path of a file, or the address of one of these objects. `None` for
+/// standard input, pipes and devices.
 ///
 /// # Errors
 /// [`Error::Source`] if there is no such file, or it cannot be opened.
-pub fn file_name(spelled: &str) -> Result<Option<String>, Error> {
-    let location = Location::of(spelled);
+pub fn file_name(spelled: &str, objects: &Objects) -> Result<Option<String>, Error> {
+    let location = Location::of(spelled, objects);
     let found = location.find()?;
     Ok(location.is_repeatable().then_some(found.name))
 }
@@ -56,7 +57,8 @@ pub async fn skip_loaded(request: &mut LoadRequest, db: &ConnInfo) -> Result<u64
             "leave out --skip-loaded or --delete-missing",
         ));
     }
-    let files = request.sources.iter().map(|spelled| file(spelled)).collect::<Result<Vec<File>, Error>>()?;
+    let files = request.sources.iter().map(|spelled| file(spelled, &request.objects));
+    let files = files.collect::<Result<Vec<File>, Error>>()?;
     let known = Known::read(request, db, &files).await?;
     let (given, resume) = (files.len(), request.resume);
     let kept = tokio::task::spawn_blocking(move || known.kept(files, resume)).await;
@@ -65,8 +67,8 @@ pub async fn skip_loaded(request: &mut LoadRequest, db: &ConnInfo) -> Result<u64
     Ok((given - request.sources.len()) as u64)
 }
 
-fn file(spelled: &str) -> Result<File, Error> {
-    let Found { name, size: Some(bytes) } = Location::of(spelled).find()? else {
+fn file(spelled: &str, objects: &Objects) -> Result<File, Error> {
+    let Found { name, size: Some(bytes) } = Location::of(spelled, objects).find()? else {
         return Err(Error::refused(
             format!("--skip-loaded takes files, and {spelled} is a stream"),
             "load it without --skip-loaded, or write it to a file",
@@ -161,7 +163,7 @@ mod tests {
         let one = |(name, text): &(&str, &str)| {
             let path = folder.join(name);
             std::fs::write(&path, text).unwrap();
-            file(path.to_str().unwrap()).unwrap()
+            file(path.to_str().unwrap(), &Objects::default()).unwrap()
         };
         texts.iter().map(one).collect()
     }
@@ -201,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_stream_cannot_be_compared() {
-        assert!(file("-").unwrap_err().to_string().contains("is a stream"));
-        assert!(matches!(file("/no such file"), Err(Error::Source(_))));
+        assert!(file("-", &Objects::default()).unwrap_err().to_string().contains("is a stream"));
+        assert!(matches!(file("/no such file", &Objects::default()), Err(Error::Source(_))));
     }
 }

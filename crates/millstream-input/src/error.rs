@@ -38,6 +38,14 @@ pub enum Error {
         /// Bytes, as they are on disk, that are of the text that it had when it was opened.
         offset: u64,
     },
+    /// The object is no longer the version that was found when the command began.
+    #[error("{name} was replaced while it was read; what was read of it, {offset} bytes, is of the version before")]
+    Replaced {
+        /// The input as the user named it.
+        name: String,
+        /// Bytes read before, as they are stored.
+        offset: u64,
+    },
     /// The text is UTF-16.
     #[error("{name} is UTF-16 text; Millstream reads UTF-8")]
     Utf16 {
@@ -139,6 +147,7 @@ impl Error {
             Self::Directory { .. } => "name the files in it".into(),
             Self::Read { .. } => "run the same command again once the file can be read".into(),
             Self::Overwritten { .. } => "run the same command again when nobody writes into the file".into(),
+            Self::Replaced { .. } => "run the same command again when nobody replaces the object".into(),
             Self::Utf16 { .. } => format!("convert it: {}", piped("iconv -f UTF-16 -t UTF-8 FILE")),
             Self::Utf32 { .. } => format!("convert it: {}", piped("iconv -f UTF-32 -t UTF-8 FILE")),
             Self::ZstdWindow { .. } => piped("zstd -dc --long=31 FILE"),

@@ -5,6 +5,7 @@ use super::encoding::{Encoding, Transcoder};
 use super::error::Error;
 use super::got::Got;
 use super::made::Made;
+use super::object::{Object, Replaced};
 use super::plain::{Plain, Unread};
 use super::raw::{Progress, Raw};
 use super::signature::CONVERTERS;
@@ -27,6 +28,8 @@ pub struct Input {
     transcoder: Option<Transcoder>,
     /// What makes text of a file that is none.
     made: Option<Made>,
+    /// The store's tag of the version that is read, if it is an object.
+    tag: Option<String>,
 }
 
 /// How files that are no text become text.
@@ -74,7 +77,7 @@ impl Input {
         let total = facts.is_file().then(|| facts.len().saturating_sub(start));
         let unchanged = Unchanged::of(&file, &facts, start).map_err(failed)?;
         let extent = match total {
-            Some(len) => Some(FileExtent { file: file.try_clone().map_err(failed)?, start, len }),
+            Some(len) => Some(FileExtent { file: Box::new(file.try_clone().map_err(failed)?), start, len }),
             None => None,
         };
         Self::begin(Raw::new(Box::new(file), total, unchanged), &name, Conversion { extent, nan, known })
@@ -99,6 +102,19 @@ impl Input {
         Self::begin(Raw::new(reader, total, None), name, conversion)
     }
 
+    /// Takes an object of a store.
+    ///
+    /// # Errors
+    /// Its first bytes cannot be read.
+    pub fn of_object(object: &dyn Object, nan: Nan) -> Result<Self, Error> {
+        let extent = FileExtent { file: object.places(), start: 0, len: object.size() };
+        let conversion = Conversion { extent: Some(extent), nan, known: CONVERTERS };
+        // That it has not changed is known by its tag.
+        let mut input = Self::begin(Raw::new(object.reader(), Some(object.size()), None), object.name(), conversion)?;
+        input.tag = Some(object.tag().to_owned());
+        Ok(input)
+    }
+
     fn begin(raw: Raw, name: &str, conversion: Conversion) -> Result<Self, Error> {
         let known = conversion.known;
         let (plain, begun) = Plain::begin(raw, |bytes| known.iter().any(|format| format.is_open(bytes)));
@@ -106,7 +122,7 @@ impl Input {
         let format = known.iter().copied().find(|format| format.begins(plain.beginning()));
         // Of compressed bytes, a converter gets what they hold, in order.
         let extent = conversion.extent.filter(|_| plain.compression().is_none());
-        let mut input = Self { name: name.into(), plain, live, ended: None, transcoder: None, made: None };
+        let mut input = Self { name: name.into(), plain, live, ended: None, transcoder: None, made: None, tag: None };
         begun.map_err(|source| input.failed(source))?;
         match format.map(|format| Made::begin(format, extent, conversion.nan)) {
             None => {}
@@ -139,6 +155,11 @@ impl Input {
     /// How much has been read; the handle stays valid while another thread reads.
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(self.plain.progress())
+    }
+
+    /// The store's tag of the version that is read, if it is an object. It stands for all of its bytes.
+    pub fn tag(&self) -> Option<&str> {
+        self.tag.as_deref()
     }
 
     /// Decodes the text from this encoding into UTF-8 from now on.
@@ -218,6 +239,9 @@ impl Input {
         }
         if let Some(Overwritten { from }) = source.get_ref().and_then(|source| source.downcast_ref::<Overwritten>()) {
             return Error::Overwritten { name, offset: *from };
+        }
+        if source.get_ref().is_some_and(|source| source.is::<Replaced>()) {
+            return Error::Replaced { name, offset: self.plain.progress().bytes_read() };
         }
         match unread(&source) {
             Some(Unread::Window) => Error::ZstdWindow { name, limit_mib: 1 << (ZSTD_WINDOW_LOG_MAX - 20) },

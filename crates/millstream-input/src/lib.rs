@@ -1,4 +1,4 @@
-//! Bytes of files, pipes and readers, for everything that reads them.
+//! Bytes of files, pipes, objects and readers, for everything that reads them.
 //!
 //! An [`Input`] gives uncompressed bytes, whatever they come from. A [`Window`] holds what was read and not yet handed
 //! out, and knows where it stands. [`Lines`] and [`csv::Record`] find lines and records in it. A [`Sorter`] sorts
@@ -21,6 +21,7 @@ pub mod limits;
 mod line_number;
 mod lines;
 mod made;
+mod object;
 mod plain;
 mod raw;
 mod signature;
@@ -36,7 +37,8 @@ pub use got::Got;
 pub use input::Input;
 pub use line_number::LineNumber;
 pub use lines::{Line, Lines};
-pub use millstream_records::{ARROW_FILE, BSON, Format, MALFORMED, NANS, Nan, PARQUET, is_guarded, mongo};
+pub use millstream_records::{ARROW_FILE, BSON, Format, MALFORMED, NANS, Nan, PARQUET, ReadAt, is_guarded, mongo};
+pub use object::{Object, Objects, Replaced};
 pub use raw::Progress;
 pub use sorter::{SortRecord, Sorted, Sorter};
 pub use window::{End, MARK, Window};

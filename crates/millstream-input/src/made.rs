@@ -61,7 +61,6 @@ mod tests {
     use crate::{End, Error, Got, Input, Progress, Window};
     use millstream_testkit::{gzip, zstd};
     use std::io::{self, Read, Write};
-    use std::os::unix::fs::FileExt;
     use std::path::Path;
 
     /// A format whose every byte after its magic number is a row: a digit is a number, and a letter says what happens.

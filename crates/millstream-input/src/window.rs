@@ -53,6 +53,11 @@ impl Window {
         self.input.made()
     }
 
+    /// The store's tag of the version that is read, if it is an object.
+    pub fn tag(&self) -> Option<&str> {
+        self.input.tag()
+    }
+
     /// How much has been read; the handle stays valid while another thread reads.
     pub fn progress(&self) -> Arc<Progress> {
         self.input.progress()

@@ -1,8 +1,10 @@
 //! What a format is, and what turns a file of it into text.
 
 use crate::Nan;
+use std::fmt::Debug;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::FileExt;
 
 /// A format of files that are no text.
 #[derive(Debug)]
@@ -51,11 +53,45 @@ pub type Open = fn(file: Option<FileExtent>, nan: Nan) -> Result<Box<dyn Convert
 #[derive(Debug)]
 pub struct FileExtent {
     /// The file.
-    pub file: File,
+    pub file: Box<dyn ReadAt>,
     /// Where reading begins.
     pub start: u64,
     /// How many bytes there are from there on.
     pub len: u64,
+}
+
+/// Bytes that can be read at any place: of a file, or of an object in a store.
+pub trait ReadAt: Debug + Send + Sync {
+    /// Reads bytes from a place on; fewer than there is room for, but none only at the end.
+    ///
+    /// # Errors
+    /// The system's.
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize>;
+
+    /// Fills the room with the bytes from a place on.
+    ///
+    /// # Errors
+    /// The system's; [`ErrorKind::UnexpectedEof`] if there are fewer.
+    fn read_exact_at(&self, mut into: &mut [u8], mut at: u64) -> io::Result<()> {
+        while !into.is_empty() {
+            match self.read_at(into, at) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(n) => {
+                    into = &mut into[n..];
+                    at += n as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ReadAt for File {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        FileExt::read_at(self, into, at)
+    }
 }
 
 /// Writes the lines that a file stands for.
@@ -118,7 +154,28 @@ impl Format {
 
 #[cfg(test)]
 mod tests {
+    use super::ReadAt;
     use crate::{ARROW_FILE, ARROW_STREAM, PARQUET};
+    use std::io;
+
+    #[test]
+    fn bytes_at_a_place_are_read_in_as_many_pieces_as_it_takes() {
+        #[derive(Debug)]
+        struct Pieces(&'static [u8]);
+        impl ReadAt for Pieces {
+            fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+                let rest = self.0.get(usize::try_from(at).unwrap()..).unwrap_or_default();
+                let n = rest.len().min(into.len()).min(2);
+                into[..n].copy_from_slice(&rest[..n]);
+                Ok(n)
+            }
+        }
+        let mut into = [0; 5];
+        Pieces(b"abcdefg").read_exact_at(&mut into, 1).unwrap();
+        assert_eq!(&into, b"bcdef");
+        let error = Pieces(b"abcdefg").read_exact_at(&mut into, 3).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
 
     #[test]
     fn marks_are_recognised_as_soon_as_they_can_be() {

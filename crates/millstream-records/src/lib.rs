@@ -15,7 +15,7 @@ pub mod mongo;
 mod nan;
 mod spelling;
 
-pub use converter::{Converter, FileExtent, Format, Look, MALFORMED, Open, Trouble};
+pub use converter::{Converter, FileExtent, Format, Look, MALFORMED, Open, ReadAt, Trouble};
 pub use guard::{guarded, is_guarded};
 pub use nan::{NANS, Nan};
 

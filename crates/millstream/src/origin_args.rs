@@ -3,7 +3,7 @@
 use crate::args::one_path;
 use crate::enrich::EnrichArgs;
 use crate::failure::Failure;
-use millstream_document::source;
+use millstream_document::source::{self, Objects};
 use millstream_document::transform::{Origin, Transform, partitions};
 use millstream_engine::{LoadRequest, file_name};
 use std::sync::Arc;
@@ -48,7 +48,10 @@ impl OriginArgs {
     /// Adds the transform to a request whose sources are final, behind those of its enrichments.
     pub fn apply(&self, request: &mut LoadRequest, enrich: &EnrichArgs) -> Result<(), Failure> {
         let Some(name) = self.names().pop() else { return Ok(()) };
-        let members = request.sources.iter().map(|spelled| self.members(spelled, request.source_name.as_deref()));
+        let members = request
+            .sources
+            .iter()
+            .map(|spelled| self.members(spelled, &request.objects, request.source_name.as_deref()));
         let members = members.collect::<Result<Vec<_>, Failure>>()?;
         const OTHER: &str = "name another member: --with-source MEMBER, or leave out one of the options";
         if let Some((member, _)) = members.iter().flatten().find(|(member, _)| enrich.adds(member)) {
@@ -65,9 +68,14 @@ impl OriginArgs {
     }
 
     /// What the documents of a source get.
-    fn members(&self, spelled: &str, source_name: Option<&str>) -> Result<Vec<(String, Option<String>)>, Failure> {
+    fn members(
+        &self,
+        spelled: &str,
+        objects: &Objects,
+        source_name: Option<&str>,
+    ) -> Result<Vec<(String, Option<String>)>, Failure> {
         let path = source::path(spelled);
-        let file = file_name(spelled)?;
+        let file = file_name(spelled, objects)?;
         let mut members = Vec::new();
         if let Some(member) = &self.with_source {
             let Some(name) = file.as_deref().or(source_name) else {

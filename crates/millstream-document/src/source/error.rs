@@ -83,6 +83,11 @@ impl SourceError {
                          the old text had stay, and `millstream verify FILE .. --exact` lists them"
                             .to_owned()
                     }
+                    Unread::Replaced { .. } => {
+                        "when nobody replaces the object, begin a new load of it with --resume off; rows that only the \
+                         version before had stay, and `millstream verify FILE .. --exact` lists them"
+                            .to_owned()
+                    }
                     Unread::Utf16 { .. } => format!("add --encoding utf-16, or {hint}"),
                     _ => hint,
                 }

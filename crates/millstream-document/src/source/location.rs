@@ -1,15 +1,19 @@
 //! Where the bytes of a source lie, and how a later run of a load knows them again.
 
 use super::{Input, Nan, SourceError, path, spelling};
+use millstream_input::{Object, Objects};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where the bytes of a source lie.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Location {
     /// A file. Every run of a load reads it from its beginning and compares it by bytes.
     File(PathBuf),
     /// Standard input, a pipe or a device, which gives its bytes once.
     Pipe(PathBuf),
+    /// An object in a store. A later run of a load knows it by its tag and need not read it again.
+    Object(Arc<dyn Object>),
 }
 
 /// What is known about a source before it is read.
@@ -23,27 +27,38 @@ pub struct Found {
 }
 
 impl Location {
-    /// The location that a name means: a path as [`spelling`] writes it, or `-` for standard input. What cannot be
-    /// reached is found out by [`Location::find`].
-    pub fn of(name: &str) -> Self {
+    /// The location that a name means: one of these objects, a path as [`spelling`] writes it, or `-` for standard input.
+    /// What cannot be reached is found out by [`Location::find`].
+    pub fn of(name: &str, objects: &Objects) -> Self {
+        if let Some(object) = objects.get(name) {
+            return Self::Object(Arc::clone(object));
+        }
         let path = path(name);
         if path != Path::new("-") && path.is_file() { Self::File(path) } else { Self::Pipe(path) }
     }
 
     /// Whether it can be read again from its beginning.
     pub fn is_repeatable(&self) -> bool {
-        matches!(self, Self::File(_))
+        !matches!(self, Self::Pipe(_))
+    }
+
+    /// The tag by which a later run of a load knows what it holds. `None`: by its bytes, if at all.
+    pub fn tag(&self) -> Option<&str> {
+        match self {
+            Self::Object(object) => Some(object.tag()),
+            Self::File(_) | Self::Pipe(_) => None,
+        }
     }
 
     /// What tells it from others, also under another name, if it can be read only once.
     pub fn stream_identity(&self) -> Option<(u64, u64)> {
         match self {
-            Self::File(_) => None,
+            Self::File(_) | Self::Object(_) => None,
             Self::Pipe(path) => millstream_input::stream_identity(path),
         }
     }
 
-    /// Requires that it is there and can be read.
+    /// Requires that it is there and can be read. An object is there: it was found before.
     ///
     /// # Errors
     /// It is not, or is a directory.
@@ -56,6 +71,7 @@ impl Location {
                 }
                 Ok(Found { name: spelling(path), size: None })
             }
+            Self::Object(object) => Ok(Found { name: object.name().to_owned(), size: Some(object.size()) }),
         }
     }
 
@@ -66,6 +82,7 @@ impl Location {
     pub fn open(&self, nan: Nan) -> Result<Input, millstream_input::Error> {
         match self {
             Self::File(path) | Self::Pipe(path) => Input::open_with(path, nan),
+            Self::Object(object) => Input::of_object(&**object, nan),
         }
     }
 }
@@ -82,6 +99,10 @@ fn found_file(path: &Path) -> Result<Found, SourceError> {
 mod tests {
     use super::*;
 
+    fn location(name: &str) -> Location {
+        Location::of(name, &Objects::default())
+    }
+
     #[test]
     fn a_file_has_its_absolute_path_and_size_and_can_be_read_again() {
         let folder = tempfile::tempdir().unwrap();
@@ -89,8 +110,8 @@ mod tests {
         std::fs::write(&file, "{}\n").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         for name in [spelling(&file), spelling(&link)] {
-            let location = Location::of(&name);
-            assert!(location.is_repeatable() && location.stream_identity().is_none());
+            let location = location(&name);
+            assert!(location.is_repeatable() && location.stream_identity().is_none() && location.tag().is_none());
             let absolute = std::fs::canonicalize(&file).unwrap();
             assert_eq!(location.find().unwrap(), Found { name: spelling(&absolute), size: Some(3) });
         }
@@ -98,18 +119,18 @@ mod tests {
 
     #[test]
     fn a_device_is_read_once_and_has_no_size() {
-        let location = Location::of("/dev/null");
-        assert!(!location.is_repeatable() && location.stream_identity().is_some());
-        assert_eq!(location.find().unwrap(), Found { name: "/dev/null".into(), size: None });
-        assert_eq!(Location::of("-").find().unwrap(), Found { name: "-".into(), size: None });
+        let device = location("/dev/null");
+        assert!(!device.is_repeatable() && device.stream_identity().is_some());
+        assert_eq!(device.find().unwrap(), Found { name: "/dev/null".into(), size: None });
+        assert_eq!(location("-").find().unwrap(), Found { name: "-".into(), size: None });
     }
 
     #[test]
     fn what_is_no_source_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Location::of(&spelling(folder.path())).find().unwrap_err();
+        let error = location(&spelling(folder.path())).find().unwrap_err();
         assert!(error.to_string().ends_with("is a directory"), "{error}");
-        let error = Location::of(&spelling(&folder.path().join("none"))).find().unwrap_err();
+        let error = location(&spelling(&folder.path().join("none"))).find().unwrap_err();
         assert!(error.to_string().starts_with("cannot open "), "{error}");
     }
 }

@@ -29,7 +29,7 @@ mod window;
 pub use dialect::{Dialect, Quote};
 pub use error::SourceError;
 pub use location::{Found, Location};
-pub use millstream_input::{ENCODINGS, Encoding, Input, NANS, Nan, Progress};
+pub use millstream_input::{ENCODINGS, Encoding, Input, NANS, Nan, Objects, Progress};
 pub use name::{path, spelling};
 pub use ndjson::frame_lines;
 pub use window::Window;
@@ -138,11 +138,22 @@ impl Default for SourceOptions {
     }
 }
 
-/// The running hash at the beginning of a source. `before` is the hash of the sources before it.
+/// The running hash at the beginning of a source that is known by its bytes. `before` is the hash of the sources before it.
 pub fn beginning(before: Option<u128>) -> Xxh3 {
     let mut hash = Xxh3::new();
     if let Some(before) = before {
         hash.update(&before.to_be_bytes());
+    }
+    hash
+}
+
+/// The running hash of an object, from its first byte to its last: the store's tag stands for the content. The versions of
+/// the texts that are made of files that are no text stand for what the program makes of it.
+pub fn tagged(before: Option<u128>, tag: &str) -> Xxh3 {
+    let mut hash = beginning(before);
+    for part in std::iter::once(tag).chain(SOURCES.iter().filter_map(|format| format.made).map(|made| made.version)) {
+        hash.update(&(part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
     }
     hash
 }

@@ -1,7 +1,7 @@
 //! The window of an input, with the hash of what left it.
 
 use super::clip::{Clip, Clipped};
-use super::{Input, SourceError, SourceOptions, beginning};
+use super::{Input, SourceError, SourceOptions, beginning, tagged};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use crate::limits::{CHUNK_BYTES_MAX, CSV_HEADER_BYTES_MAX, DOCUMENT_BYTES_CEILING};
 use bytes::Bytes;
@@ -21,6 +21,8 @@ pub struct Window {
     options: SourceOptions,
     prefixes: VecDeque<Prefix>,
     hash: Box<Xxh3>,
+    /// Whether the hash is that of a tag, which stands for all bytes.
+    is_tagged: bool,
 }
 
 impl Window {
@@ -37,19 +39,25 @@ impl Window {
             document_bytes_max: options.document_bytes_max.min(DOCUMENT_BYTES_CEILING),
             ..options.clone()
         };
-        let mut window = Self {
-            bytes: millstream_input::Window::new(input, options.chunk_bytes),
-            index,
-            prefixes: prefixes.into(),
-            hash: Box::new(beginning(options.before)),
-            options,
-        };
+        let is_tagged = input.tag().is_some();
+        let hash = Box::new(input.tag().map_or_else(|| beginning(options.before), |tag| tagged(options.before, tag)));
+        let bytes = millstream_input::Window::new(input, options.chunk_bytes);
+        let mut window = Self { bytes, index, prefixes: prefixes.into(), hash, is_tagged, options };
+        window.check_tag()?;
         let mark = window.bytes.begin_text(window.options.dialect.encoding)?;
         window.take(mark)?;
         if window.options.dialect.skip_lines > 0 {
             window.skip_lines(window.options.dialect.skip_lines)?;
         }
         Ok(window)
+    }
+
+    /// An object whose tag differs, or that follows one, is not read.
+    fn check_tag(&self) -> Result<(), SourceError> {
+        match self.prefixes.back() {
+            Some(last) if self.is_tagged && self.hash.digest128() != last.hash => Err(self.changed(last.length)),
+            _ => Ok(()),
+        }
     }
 
     /// Skips lines, and a byte order mark behind them.
@@ -201,6 +209,9 @@ impl Window {
     pub(super) fn take(&mut self, n: usize) -> Result<Bytes, SourceError> {
         let mut offset = self.offset();
         let taken = self.bytes.take(n);
+        if self.is_tagged {
+            return Ok(taken);
+        }
         let mut rest = &taken[..];
         while let Some(&prefix) = self.prefixes.front() {
             let ahead = usize::try_from(prefix.length - offset).unwrap_or(usize::MAX);

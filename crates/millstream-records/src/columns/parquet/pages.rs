@@ -272,7 +272,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         let len = content.len() as u64;
-        let source = Arc::new(Source::new(FileExtent { file, start: 0, len }));
+        let source = Arc::new(Source::new(FileExtent { file: Box::new(file), start: 0, len }));
         Pages { source, codec: Codec::Plain, at: 0, end: len, peeked: None }
     }
 

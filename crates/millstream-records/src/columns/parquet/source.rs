@@ -4,7 +4,6 @@ use crate::limits::{BATCH_BYTES_MAX, BATCH_VALUES_MAX};
 use crate::{FileExtent, Trouble};
 use parquet::errors::ParquetError;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 

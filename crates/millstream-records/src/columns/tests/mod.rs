@@ -43,7 +43,7 @@ fn values(array: ArrayRef) -> Vec<String> {
 fn converted(open: Option<Open>, content: &[u8]) -> (String, Result<(), Trouble>) {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(content).unwrap();
-    let extent = FileExtent { file, start: 0, len: content.len() as u64 };
+    let extent = FileExtent { file: Box::new(file), start: 0, len: content.len() as u64 };
     let mut text = Vec::new();
     let ended = crate::guarded(|| {
         let mut converter = open.expect("the feature is on")(Some(extent), Nan::Null)?;

@@ -82,7 +82,7 @@ fn the_same_long_value_in_every_row_is_not_copied_for_all() {
     let content = written(&[batch], properties);
     let mut file = tempfile::tempfile().unwrap();
     std::io::Write::write_all(&mut file, &content).unwrap();
-    let extent = crate::FileExtent { file, start: 0, len: content.len() as u64 };
+    let extent = crate::FileExtent { file: Box::new(file), start: 0, len: content.len() as u64 };
     let mut converter = PARQUET.expect("the feature is on")(Some(extent), Nan::Null).unwrap();
     let (mut rows, mut text) = (0, Vec::new());
     while converter.more(&mut std::io::empty(), &mut text).unwrap() {
