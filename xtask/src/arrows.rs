@@ -14,6 +14,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("millstream-store", &["model", "pg"]),
     ("millstream-records", &["model"]),
     ("millstream-input", &["model", "records"]),
+    ("millstream-objects", &["input"]),
     ("millstream-document", &["model", "input"]),
     ("millstream-ranges", &["model", "pg", "host", "input"]),
     ("millstream-engine", &["model", "pg", "input", "store", "document"]),
@@ -26,8 +27,8 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     (
         "millstream",
         &[
-            "model", "pg", "host", "change", "local", "store", "input", "document", "ranges", "engine", "publish",
-            "copy", "guard", "network", "doctor", "lab",
+            "model", "pg", "host", "change", "local", "store", "input", "objects", "document", "ranges", "engine",
+            "publish", "copy", "guard", "network", "doctor", "lab",
         ],
     ),
     ("millstream-testkit", &["model", "pg", "host", "local"]),

@@ -28,6 +28,7 @@
 #![expect(clippy::print_stdout, reason = "tests speak on stdout, which the harness captures")]
 
 mod browser;
+mod bucket;
 mod build;
 mod cases;
 mod certificate;
@@ -53,6 +54,7 @@ mod wait;
 mod watchdog;
 
 pub use browser::assert_shown_whole;
+pub use bucket::{Answer, Asked, Bucket};
 pub use build::{Build, build_with, builds, builds_with, dealt_builds, dealt_builds_with, default_build};
 pub use cases::{Cases, cases, dealt, is_night, todays};
 pub use certificate::Certificates;

@@ -15,9 +15,18 @@ const SHOWN_CHARS: usize = 2_000;
 /// share this file.
 const PROGRAM: &str = "CARGO_BIN_EXE_millstream";
 
-/// Variables of the caller that would reach the program; `PG*` go too.
-const VARIABLES: &[&str] =
-    &["DATABASE_URL", "MILLSTREAM_DB", "MILLSTREAM_HOME", "MILLSTREAM_SCHEMA", "MILLSTREAM_TRUST_OWNER"];
+/// Variables of the caller that would reach the program; `PG*` and `AWS_*` go too.
+const VARIABLES: &[&str] = &[
+    "DATABASE_URL",
+    "MILLSTREAM_DB",
+    "MILLSTREAM_HOME",
+    "MILLSTREAM_OBJECT_RANGES",
+    "MILLSTREAM_SCHEMA",
+    "MILLSTREAM_TRUST_OWNER",
+];
+
+/// How the names of variables begin that would reach the program, too.
+const BEGINNINGS: [&str; 2] = ["PG", "AWS_"];
 
 /// The result of a run.
 pub struct Run {
@@ -69,7 +78,9 @@ pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(program());
     command.args(args).env("COLUMNS", "80").stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|name| name.starts_with("PG") || VARIABLES.contains(&name)) {
+        let is_callers =
+            |name: &str| VARIABLES.contains(&name) || BEGINNINGS.iter().any(|begins| name.starts_with(begins));
+        if name.to_str().is_some_and(is_callers) {
             command.env_remove(&name);
         }
     }

@@ -4,13 +4,15 @@ use crate::args::{named, one_of, one_path};
 use crate::dump;
 use crate::failure::Failure;
 use crate::file_pattern::{matching, refuse_braces};
+use crate::output::note;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use millstream_document::source::{
-    AUTO, Dialect, ENCODINGS, Encoding, NANS, Nan, Quote, SOURCES, Takes, own_key, spelling,
+    AUTO, Dialect, ENCODINGS, Encoding, NANS, Nan, Objects, Quote, SOURCES, Takes, own_key, spelling,
 };
 use millstream_document::transform::{ExtendedJson, Transform};
 use millstream_engine::LoadRequest;
 use millstream_model::{KeyError, KeyRequest};
+use millstream_objects::{Finder, is_object};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -149,12 +151,20 @@ pub fn key(text: &str) -> Result<Key, KeyError> {
     KeyRequest::parse_list(text).map(Key)
 }
 
-/// The sources that were typed. A pattern is replaced by the files that match it, sorted by name. A path that names an
-/// existing file is not a pattern. A folder stands for the dump of a collection in it. Beside dumps, what describes them is
-/// no source.
-pub fn sources(typed: &[PathBuf]) -> Result<Vec<String>, Failure> {
-    let mut sources = Vec::new();
+/// The sources that were typed, by their names, and the objects among them. A pattern is replaced by the files or objects
+/// that match it, sorted by name. A path that names an existing file is not a pattern. A folder stands for the dump of a
+/// collection in it. Beside dumps, what describes them is no source.
+pub fn sources(typed: &[PathBuf]) -> Result<(Vec<String>, Objects), Failure> {
+    let (mut sources, mut objects, mut finder) = (Vec::new(), Objects::default(), Finder::default());
     for path in typed {
+        if let Some(address) = path.to_str().filter(|text| is_object(text)) {
+            let found = finder.find(address, &|waits| note(&waits));
+            for object in found.map_err(|error| Failure::of(&error).hint(error.hint()))? {
+                sources.push(object.name().to_owned());
+                objects.add(object);
+            }
+            continue;
+        }
         match pattern(path) {
             Some(pattern) => sources.extend(matching(pattern)?.iter().map(|path| spelling(path))),
             None if path.is_dir() => sources.push(spelling(&dump::of_folder(path)?)),
@@ -165,7 +175,7 @@ pub fn sources(typed: &[PathBuf]) -> Result<Vec<String>, Failure> {
         }
     }
     dump::leave_descriptions(&mut sources);
-    Ok(sources)
+    Ok((sources, objects))
 }
 
 /// The path as a pattern; `None` if it is not one, or if a file has that name.

@@ -6,15 +6,16 @@ use crate::limits::CAT_BYTES;
 use crate::output::{Output, note};
 use crate::quantity;
 use crate::source_args::{nans, sources};
-use millstream_document::source::{self, Nan};
-use millstream_input::{End, Input, NANS, Window};
-use std::path::{Path, PathBuf};
+use millstream_document::source::{Location, Nan};
+use millstream_input::{End, NANS, Window};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
   millstream cat sales.parquet
   millstream cat 'sales/*.parquet' --nan string
-  millstream cat dump/shop/orders.bson.gz | head -n 3";
+  millstream cat dump/shop/orders.bson.gz | head -n 3
+  millstream cat 's3://sales/2026/*.json.gz'";
 
 /// The command to which another program's output is given.
 const READER: &str = "millstream cat -";
@@ -29,7 +30,7 @@ const READER: &str = "millstream cat -";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CatArgs {
-    /// Files; - is standard input
+    /// Files, or objects such as s3://BUCKET/KEY; - is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -40,8 +41,9 @@ pub struct CatArgs {
 
 /// Runs the command.
 pub fn run(args: &CatArgs, output: Output) -> Result<Exit, Failure> {
-    for file in sources(&args.files)? {
-        if !print(&source::path(&file), args.nan, output)? {
+    let (sources, objects) = sources(&args.files)?;
+    for name in sources {
+        if !print(&Location::of(&name, &objects), args.nan, output)? {
             break;
         }
     }
@@ -49,9 +51,9 @@ pub fn run(args: &CatArgs, output: Output) -> Result<Exit, Failure> {
 }
 
 /// Prints a file. `false`: nobody reads the output any more.
-fn print(path: &Path, nan: Nan, output: Output) -> Result<bool, Failure> {
+fn print(location: &Location, nan: Nan, output: Output) -> Result<bool, Failure> {
     let failed = |error: millstream_input::Error| Failure::of(&error).hint(error.hint(READER));
-    let mut window = Window::new(Input::open_with(path, nan).map_err(failed)?, CAT_BYTES);
+    let mut window = Window::new(location.open(nan).map_err(failed)?, CAT_BYTES);
     let progress = window.progress();
     let mark = window.begin_text(None).map_err(failed)?;
     window.skip(mark);

@@ -42,6 +42,7 @@ Examples:
   millstream load a.csv --delimiter ';' --encoding latin1 --into a --key id
   millstream load 'pages/*.json' --root data.items --into items --key id
   zstdcat day.zst | millstream load - --into raw.day --key device,ts:timestamptz
+  millstream load 's3://logs/2026/*.json.gz' --into logs --key id
   millstream load macs.csv --into macs --key mac --check \"mac ~ '^[0-9a-f]+$'\"
   millstream load s.ndjson --into s --key id --column price:numeric=offer.price
   millstream load dump/shop/orders.bson.gz --into orders
@@ -83,6 +84,10 @@ pub struct LoadArgs {
     ///
     /// You can give a pattern in quotes, such as 'logs/*.json.gz'. It stands for the files that match it,
     /// sorted by name. A folder that mongodump wrote stands for the one collection in it.
+    ///
+    /// A file may also be an object: s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY or https://HOST/PATH. All but
+    /// the last may be patterns. Credentials are looked for where the store's own tools look. AWS_ENDPOINT_URL names a
+    /// server of your own that speaks as S3 does.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -304,7 +309,7 @@ fn durabilities() -> impl TypedValueParser<Value = &'static Durability> {
 /// Runs the command.
 pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let mut request = request(args)?;
-    look_for(&request.sources)?;
+    look_for(&request)?;
     refuse_rejects_on_stdout(args)?;
     let db = target::resolve(&args.target, Purpose::Work).await?;
     look_for_models(args, &db).await?;
@@ -463,8 +468,9 @@ fn refuse_rejects_on_stdout(args: &LoadArgs) -> Result<(), Failure> {
 }
 
 /// Reports a mistyped file name before a server is started.
-fn look_for(files: &[String]) -> Result<(), Failure> {
-    for name in files.iter().filter(|name| *name != "-") {
+fn look_for(request: &LoadRequest) -> Result<(), Failure> {
+    let is_path = |name: &&String| *name != "-" && request.objects.get(name).is_none();
+    for name in request.sources.iter().filter(is_path) {
         millstream_input::metadata(&source::path(name)).map_err(|error| Error::from(SourceError::from(error)))?;
     }
     Ok(())
@@ -630,8 +636,10 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
 }
 
 fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
-    let files = sources(&args.files)?;
-    let mut request = LoadRequest::new(args.into.clone(), args.source.key(args.key.as_ref(), &files)?, files);
+    let (sources, objects) = sources(&args.files)?;
+    let key = args.source.key(args.key.as_ref(), &sources)?;
+    let mut request = LoadRequest::new(args.into.clone(), key, sources);
+    request.objects = objects;
     args.source.apply(&mut request);
     request.dialect.strict_quotes = args.strict;
     request.transforms = [args.source.transforms(), args.enrich.transforms(&request.key)?].concat();

@@ -47,7 +47,8 @@ pub struct VerifyArgs {
     /// Files, in the order in which they were loaded; - is standard input
     ///
     /// You can give a pattern in quotes, such as 'logs/*.json.gz'. It stands for the files that match it,
-    /// sorted by name. A folder that mongodump wrote stands for the one collection in it.
+    /// sorted by name. A folder that mongodump wrote stands for the one collection in it. A file may also be an object,
+    /// such as s3://BUCKET/KEY.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -126,8 +127,10 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
 }
 
 fn request(args: &VerifyArgs) -> Result<VerifyRequest, Failure> {
-    let files = sources(&args.files)?;
-    let mut load = LoadRequest::new(args.into.clone(), args.source.key(args.key.as_ref(), &files)?, files);
+    let (sources, objects) = sources(&args.files)?;
+    let key = args.source.key(args.key.as_ref(), &sources)?;
+    let mut load = LoadRequest::new(args.into.clone(), key, sources);
+    load.objects = objects;
     args.source.apply(&mut load);
     load.source_name.clone_from(&args.source_name);
     load.transforms = [args.source.transforms(), args.enrich.transforms(&load.key)?].concat();

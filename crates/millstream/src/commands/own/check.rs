@@ -25,7 +25,11 @@ server: then 0 means that it runs, or that it can be started here.
 Nothing is made, started or downloaded.";
 
 /// Parts that a build of the program may lack, each with whether this one has it.
-const FEATURES: &[(&str, bool)] = &[("full", cfg!(feature = "full")), ("columnar", cfg!(feature = "columnar"))];
+const FEATURES: &[(&str, bool)] = &[
+    ("full", cfg!(feature = "full")),
+    ("columnar", cfg!(feature = "columnar")),
+    ("objects", cfg!(feature = "objects")),
+];
 
 /// The target if the user names no database.
 const LOCAL: &str = "the local server";

@@ -1,0 +1,26 @@
+//! Google Cloud Storage. Credentials: a file that the environment names, that of the command `gcloud`, an instance.
+
+use super::{Kind, Opened, client_options, retry, unopened};
+use crate::address::Address;
+use crate::error::Error;
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as Key};
+use std::sync::Arc;
+
+pub(super) const KIND: Kind = Kind { scheme: "gs", lists: true, denied: DENIED, open };
+
+const DENIED: &str = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to the file of an \
+                      account that may read and list the bucket; for a bucket that everybody may read set \
+                      GOOGLE_SKIP_SIGNATURE=true";
+
+/// An object that was stored with the encoding gzip comes as it is stored, and not decompressed in a size that nobody knows.
+const AS_STORED: &str = "gzip";
+
+fn open(address: &Address) -> Result<Opened, Error> {
+    let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&address.bucket);
+    let value = |key: &Key| builder.get_config_value(key).filter(|value| !value.is_empty());
+    let secrets = [Key::ServiceAccountKey, Key::BearerToken].iter().filter_map(value).collect();
+    let plain = value(&Key::BaseUrl).is_some_and(|url| url.starts_with("http://"));
+    let built = builder.with_client_options(client_options(plain, Some(AS_STORED))).with_retry(retry()).build();
+    let client = built.map_err(|error| unopened(&address.name, &error, DENIED))?;
+    Ok(Opened { client: Arc::new(client), secrets })
+}
