@@ -15,6 +15,8 @@ mod error;
 mod finder;
 pub mod limits;
 #[cfg(feature = "objects")]
+mod object;
+#[cfg(feature = "objects")]
 mod pattern;
 #[cfg(feature = "objects")]
 mod places;

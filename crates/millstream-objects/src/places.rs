@@ -4,7 +4,7 @@ use crate::limits::{BLOCK_BYTES, BLOCKS_AHEAD, BLOCKS_KEPT};
 use crate::runtime::begin;
 use crate::stored::Stored;
 use bytes::Bytes;
-use millstream_input::{Object, ReadAt};
+use millstream_input::ReadAt;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;

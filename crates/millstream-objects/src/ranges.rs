@@ -4,7 +4,6 @@ use crate::limits::{FIRST_BYTES, RANGE_BYTES};
 use crate::runtime::{Pending, begin};
 use crate::stored::Stored;
 use bytes::{Buf, Bytes};
-use millstream_input::Object;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
@@ -91,7 +90,7 @@ mod tests {
             for ranges in [1, 4] {
                 let (object, ..) = stored(content.clone(), ranges);
                 let mut read = Vec::new();
-                object.reader().read_to_end(&mut read).unwrap();
+                Ranges::of(object).read_to_end(&mut read).unwrap();
                 assert!(read == content, "{length} {ranges}");
             }
         }
@@ -114,7 +113,7 @@ mod tests {
     fn an_object_that_is_replaced_is_not_read_on() {
         let length = usize::try_from(FIRST_BYTES + RANGE_BYTES).unwrap();
         let (object, memory, path) = stored(vec![1; length], 4);
-        let mut reader = object.reader();
+        let mut reader = Ranges::of(object);
         reader.read_exact(&mut [0; 100]).unwrap();
         put(&memory, &path, vec![2; length]);
         let error = reader.read_to_end(&mut Vec::new()).unwrap_err();

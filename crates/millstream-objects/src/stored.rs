@@ -2,15 +2,13 @@
 
 use crate::cause::CauseKind;
 use crate::error::Error;
-use crate::places::Places;
-use crate::ranges::Ranges;
 use crate::stores::Store;
 use bytes::Bytes;
-use millstream_input::{Object, ReadAt, Replaced};
+use millstream_input::Replaced;
 use object_store::path::Path;
 use object_store::{GetOptions, ObjectMeta};
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -41,6 +39,19 @@ impl Stored {
         };
         let tag = tag.to_owned();
         Ok(Self(Arc::new(Facts { store, path: meta.location, name, size: meta.size, tag })))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.0.size
+    }
+
+    pub(crate) fn tag(&self) -> &str {
+        &self.0.tag
     }
 
     /// Requests at once.
@@ -85,28 +96,6 @@ impl Stored {
 /// A tag without its quotes.
 fn bare(tag: &str) -> &str {
     tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).unwrap_or(tag)
-}
-
-impl Object for Stored {
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn size(&self) -> u64 {
-        self.0.size
-    }
-
-    fn tag(&self) -> &str {
-        &self.0.tag
-    }
-
-    fn reader(&self) -> Box<dyn Read + Send> {
-        Box::new(Ranges::of(self.clone()))
-    }
-
-    fn places(&self) -> Box<dyn ReadAt> {
-        Box::new(Places::of(self.clone()))
-    }
 }
 
 impl fmt::Debug for Stored {

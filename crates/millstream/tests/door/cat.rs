@@ -99,6 +99,17 @@ fn a_build_without_the_feature_names_it() {
     }
 }
 
+#[cfg(not(feature = "objects"))]
+#[test]
+fn a_build_without_objects_names_their_feature_and_no_secret() {
+    for (address, name) in [("s3://a/b.json", "s3://a/b.json"), ("https://u:hush@h/a?sig=hush", "https://h/a")] {
+        let ended = millstream(&["cat", address]).ends(2);
+        let says = format!("{name} is an object, and this build of millstream has no feature 'objects'");
+        assert!(ended.stderr.contains(&says) && !ended.stderr.contains("hush"), "{ended:?}");
+        assert!(ended.stderr.contains("cargo build --release --features objects"), "{ended:?}");
+    }
+}
+
 #[cfg(feature = "columnar")]
 mod columnar {
     use super::*;

@@ -32,6 +32,8 @@ mod lab_slow_disk;
 mod local;
 mod network;
 mod network_guest;
+#[cfg(feature = "objects")]
+mod objects;
 mod own;
 mod packets;
 mod ranges;

@@ -21,6 +21,8 @@ mod models_obstacles;
 mod models_unheard;
 mod models_values;
 mod names;
+#[cfg(feature = "objects")]
+mod objects;
 mod opening;
 mod origin;
 mod python;

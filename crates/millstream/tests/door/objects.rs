@@ -1,0 +1,143 @@
+//! Objects in a store: found by address or pattern, printed whole, and no credentials in what is printed.
+
+use crate::process::{Run, command, run};
+use millstream_testkit::{Answer, Bucket};
+
+fn cat(bucket: &Bucket, sources: &[&str]) -> Run {
+    run(command(&["cat"]).args(sources).envs(bucket.environment()))
+}
+
+/// An object of one document, which is its key.
+fn put(bucket: &Bucket, key: &str) {
+    bucket.put(key, format!("{}\n", serde_json::json!({ "key": key })));
+}
+
+/// The keys in what was printed.
+fn keys(run: &Run) -> Vec<String> {
+    let key = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["key"].as_str().unwrap().to_owned();
+    run.stdout.lines().map(key).collect()
+}
+
+#[test]
+fn objects_are_found_by_address_and_by_pattern() {
+    let bucket = Bucket::start();
+    bucket.set_page_keys(2);
+    let odd = ["logs/2026/a.json", "logs/2026/b ~+%20=?#é.json", "logs/2026/c&d<e>.json", "logs/2027/a.json"];
+    odd.into_iter().for_each(|key| put(&bucket, key));
+    for other in ["logs/2026/.part.json", "logs/2026/deep/a.json", "logs/a.json", "logs2/2026/a.json"] {
+        put(&bucket, other);
+    }
+    // What other programs make to stand for folders, and an object without documents.
+    for empty in ["logs/", "logs/2026/", "logs/2026/empty.json"] {
+        bucket.put(empty, Vec::new());
+    }
+    for key in odd {
+        assert_eq!(keys(&cat(&bucket, &[&Bucket::s3(key)]).ends(0)), [key]);
+    }
+    let found = cat(&bucket, &[&Bucket::s3("logs/*/*.json")]).ends(0);
+    assert_eq!((keys(&found).as_slice(), found.stderr.as_str()), (&odd.map(str::to_owned)[..], ""));
+    assert_eq!(keys(&cat(&bucket, &[&Bucket::s3("logs/**/a.json")]).ends(0)).len(), 4);
+    let none = cat(&bucket, &[&Bucket::s3("logs/*/none.json")]).ends(2);
+    assert!(none.stderr.contains("no object matches s3://bucket/logs/*/none.json"), "{none:?}");
+    let folder = cat(&bucket, &[&Bucket::s3("logs/2026/")]).ends(2);
+    assert!(folder.stderr.contains("is a folder, and no object"), "{folder:?}");
+}
+
+#[test]
+fn a_key_with_the_characters_of_a_pattern_is_meant_if_it_is_there() {
+    let bucket = Bucket::start();
+    for key in ["odd/[1].json", "odd/1.json"] {
+        put(&bucket, key);
+    }
+    assert_eq!(keys(&cat(&bucket, &[&Bucket::s3("odd/[1].json")]).ends(0)), ["odd/[1].json"]);
+    assert_eq!(keys(&cat(&bucket, &[&Bucket::s3("odd/[12].json")]).ends(0)), ["odd/1.json"]);
+}
+
+#[test]
+fn ten_thousand_keys_are_listed_page_by_page_and_only_what_matches_is_read() {
+    let bucket = Bucket::start();
+    (0..10_000).for_each(|n| put(&bucket, &format!("many/{n:05}.json")));
+    let found = cat(&bucket, &[&Bucket::s3("many/*7777.json")]).ends(0);
+    assert_eq!(keys(&found), ["many/07777.json"]);
+    let asked = bucket.asked();
+    let pages = asked.iter().filter(|asked| asked.key.is_empty());
+    assert!(pages.clone().all(|page| page.query.contains("prefix=many")), "{asked:?}");
+    assert_eq!((pages.count(), asked.len()), (10, 11), "{asked:?}");
+}
+
+#[test]
+fn a_store_that_asks_for_fewer_requests_is_asked_again() {
+    let bucket = Bucket::start();
+    (0..5).for_each(|n| put(&bucket, &format!("{n}.json")));
+    bucket.set_page_keys(2);
+    let mut requests = 0;
+    bucket.answers(move |_| {
+        requests += 1;
+        if requests % 3 == 0 { Answer::Status(503, "SlowDown") } else { Answer::Whole }
+    });
+    assert_eq!(keys(&cat(&bucket, &[&Bucket::s3("*.json")]).ends(0)).len(), 5);
+}
+
+#[test]
+fn credentials_are_found_and_never_printed() {
+    let bucket = Bucket::start();
+    put(&bucket, "a.json");
+    let address = Bucket::s3("a.json");
+    let cat_without = |more: &[(&str, &str)]| {
+        let mut command = command(&["cat", &address]);
+        command.envs(bucket.environment()).env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");
+        run(command.envs(more.iter().copied()))
+    };
+    let none = cat_without(&[]).ends(2);
+    assert!(none.stderr.contains("there are no credentials for s3://bucket/a.json"), "{none:?}");
+    assert!(none.stderr.contains("hint: set AWS_ACCESS_KEY_ID"), "{none:?}");
+    cat_without(&[("AWS_SKIP_SIGNATURE", "true")]).ends(0);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("credentials");
+    std::fs::write(&file, "[mine]\naws_access_key_id = hush-id\naws_secret_access_key = hush-hush\n").unwrap();
+    let file = file.to_str().unwrap();
+    let profile = |name: &str| cat_without(&[("AWS_SHARED_CREDENTIALS_FILE", file), ("AWS_PROFILE", name)]);
+    profile("mine").ends(0);
+    let unknown = profile("other").ends(2);
+    assert!(unknown.stderr.contains("there is no profile other"), "{unknown:?}");
+    for (status, code) in
+        [(403, "SignatureDoesNotMatch"), (400, "AuthorizationHeaderMalformed"), (301, "PermanentRedirect")]
+    {
+        bucket.answers(move |_| Answer::Status(status, code));
+        let refused = cat(&bucket, &[&address]).ends(2);
+        let listing = cat(&bucket, &[&Bucket::s3("*.json")]).ends(2);
+        for run in [&refused, &listing] {
+            assert!(run.stderr.contains("cannot look up s3://bucket/"), "{run:?}");
+            assert!(run.stderr.contains("hint: ") && !run.stderr.contains("hush"), "{run:?}");
+        }
+    }
+}
+
+#[test]
+fn the_number_of_requests_at_once_is_a_setting() {
+    let bucket = Bucket::start();
+    put(&bucket, "a.json");
+    for (ranges, code) in [("1", 0), ("16", 0), ("0", 2), ("17", 2)] {
+        let mut command = command(&["cat", &Bucket::s3("a.json")]);
+        let ended = run(command.envs(bucket.environment()).env("MILLSTREAM_OBJECT_RANGES", ranges)).ends(code);
+        assert_eq!(code == 2, ended.stderr.contains("MILLSTREAM_OBJECT_RANGES takes 1 to 16"), "{ended:?}");
+    }
+}
+
+#[test]
+fn addresses_that_hold_a_password_are_refused_without_it() {
+    for address in ["https://user:hush@example.test/a.json", "s3://id:hush@bucket/a.json"] {
+        let refused = run(&mut command(&["cat", address])).ends(2);
+        assert!(refused.stderr.contains("holds a user") && !refused.stderr.contains("hush"), "{refused:?}");
+    }
+}
+
+#[cfg(feature = "columnar")]
+#[test]
+fn a_parquet_object_is_printed_as_its_file_is() {
+    const PARQUET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/rows");
+    let bucket = Bucket::start();
+    bucket.put("rows.parquet", std::fs::read(PARQUET).unwrap());
+    let expected = crate::process::millstream(&["cat", PARQUET]).ends(0);
+    assert_eq!(cat(&bucket, &[&Bucket::s3("rows.parquet")]).ends(0).stdout, expected.stdout);
+}

@@ -1,0 +1,195 @@
+//! Objects in a store as sources of loads: each promise of a file, and no object is read that need not be.
+
+use crate::process::{Run, command, killed, run};
+use millstream_testkit::{Answer, Bucket, each_build};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// Documents in each object.
+const DOCUMENTS: u32 = 10;
+
+/// Fills a bucket with this many objects `d/NNNN.ndjson`.
+fn fill(bucket: &Bucket, objects: u32) {
+    (0..objects).for_each(|n| bucket.put(&key(n), text(n)));
+}
+
+fn key(n: u32) -> String {
+    format!("d/{n:04}.ndjson")
+}
+
+fn text(n: u32) -> String {
+    (0..DOCUMENTS).map(|i| format!("{{\"id\":{},\"n\":1}}\n", n * DOCUMENTS + i)).collect()
+}
+
+fn load(bucket: &Bucket, url: &str, source: &str, more: &[&str]) -> Command {
+    let mut command = command(&["load", source, "--into", "t", "--key", "id:bigint", "--db", url]);
+    command.args(["--progress", "none", "--output", "json"]).args(more).envs(bucket.environment());
+    command
+}
+
+fn verify(bucket: &Bucket, url: &str, source: &str) -> Run {
+    let args = ["verify", source, "--into", "t", "--key", "id", "--exact", "--db", url, "--progress", "none"];
+    run(command(&args).envs(bucket.environment()))
+}
+
+/// The keys of the objects that were read.
+fn read(bucket: &Bucket) -> Vec<String> {
+    bucket
+        .asked()
+        .into_iter()
+        .filter(|asked| asked.method == "GET" && !asked.key.is_empty())
+        .map(|asked| asked.key)
+        .collect()
+}
+
+#[tokio::test]
+async fn objects_load_as_files_do_and_no_record_has_credentials() {
+    each_build(async |db| {
+        let (bucket, url, client) = (Bucket::start(), db.url(), db.client().await);
+        fill(&bucket, 5);
+        bucket.put("d/0005.ndjson", "{\"id\":\"no number\"}\n{\"id\":1000}\n");
+        bucket.set_page_keys(2);
+        let source = Bucket::s3("d/*.ndjson");
+        let receipt = load(&bucket, &url, &source, &[]).output().unwrap();
+        assert_eq!(receipt.status.code(), Some(1), "{receipt:?}");
+        let receipt: serde_json::Value = serde_json::from_slice(&receipt.stdout).unwrap();
+        assert_eq!((&receipt["read"], &receipt["inserted"], &receipt["rejected"]), (&52.into(), &51.into(), &1.into()));
+        // One listing says their sizes and tags.
+        assert!(bucket.asked().iter().all(|asked| asked.method == "GET"), "{:?}", bucket.asked());
+        let ended = verify(&bucket, &url, &source).ends(0);
+        assert!(!ended.stderr.contains("hush"), "{ended:?}");
+        let rejects = run(&mut command(&["rejects", "t", "--db", &url])).ends(0);
+        assert!(rejects.stdout.contains("s3://bucket/d/0005.ndjson"), "{rejects:?}");
+        let records = "select string_agg(l::text, ' ') || (select string_agg(r::text, ' ') from millstream.reject r)
+                       from millstream.load l";
+        let records: String = client.query_one(records, &[]).await.unwrap().get(0);
+        assert!(records.contains("s3://bucket/d/0000.ndjson") && !records.contains("hush"), "{records}");
+        let again = run(&mut load(&bucket, &url, &Bucket::s3("d/0001.ndjson"), &[])).ends(0).json();
+        assert_eq!(again["unchanged"], DOCUMENTS);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_killed_load_does_not_read_again_what_it_has_committed() {
+    each_build(async |db| {
+        let (bucket, url, client) = (Bucket::start(), db.url(), db.client().await);
+        let objects = 120;
+        fill(&bucket, objects);
+        let source = Bucket::s3("d/*.ndjson");
+        for (lanes, mode) in [("1", "replace"), ("2", "sum:n")] {
+            client.batch_execute("drop table if exists t").await.unwrap();
+            let args = ["--lanes", lanes, "--batch-rows", "30", "--mode", mode];
+            killed(&mut load(&bucket, &url, &source, &args), "batch-committed=kill@9");
+            bucket.calm();
+            // With one connection, documents are committed in their order.
+            let count = "select coalesce(max(id), -1) + 1, count(*) from t";
+            let row = client.query_one(count, &[]).await.unwrap();
+            let (end, stored): (i64, i64) = (row.get(0), row.get(1));
+            let ended = run(&mut load(&bucket, &url, &source, &["--lanes", "1", "--mode", mode])).ends(0).json();
+            assert_eq!(ended["read"], objects * DOCUMENTS, "{mode}");
+            let again = read(&bucket);
+            assert_eq!(again.len(), again.iter().collect::<BTreeSet<_>>().len(), "none is read twice: {again:?}");
+            if lanes == "1" {
+                assert_eq!(end, stored);
+                let whole = u32::try_from(stored).unwrap() / DOCUMENTS;
+                assert!(whole > 10, "{stored}");
+                let needed = usize::try_from(objects - whole).unwrap();
+                assert!((needed..=needed + 1).contains(&again.len()), "{stored} stored, read {again:?}");
+            }
+            let sum = "select count(*), sum((doc->>'n')::bigint)::bigint from t";
+            let row = client.query_one(sum, &[]).await.unwrap();
+            let all = i64::from(objects * DOCUMENTS);
+            assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (all, all), "{mode}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_object_that_was_replaced_is_refused_by_its_tag() {
+    each_build(async |db| {
+        let (bucket, url) = (Bucket::start(), db.url());
+        fill(&bucket, 40);
+        let source = Bucket::s3("d/*.ndjson");
+        let args = ["--lanes", "1", "--batch-rows", "30"];
+        killed(&mut load(&bucket, &url, &source, &args), "batch-committed=kill@4");
+        // The same bytes as another version: nobody has compared them.
+        bucket.put(&key(0), text(0));
+        bucket.calm();
+        let refused = run(&mut load(&bucket, &url, &source, &[])).ends(2);
+        assert!(refused.stderr.contains("have changed since the load read them"), "{refused:?}");
+        assert!(refused.stderr.contains("--resume off"), "{refused:?}");
+        assert!(!read(&bucket).contains(&key(0)), "its tag says enough");
+        run(&mut load(&bucket, &url, &source, &["--resume", "off"])).ends(0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sums_of_the_same_objects_are_added_once() {
+    each_build(async |db| {
+        let (bucket, url) = (Bucket::start(), db.url());
+        fill(&bucket, 20);
+        let (source, sum) = (Bucket::s3("d/*.ndjson"), ["--mode", "sum:n"]);
+        let first = run(&mut load(&bucket, &url, &source, &sum)).ends(0).json();
+        bucket.calm();
+        let again = run(&mut load(&bucket, &url, &source, &sum)).ends(0).json();
+        assert_eq!(again["load_id"], first["load_id"]);
+        assert_eq!(read(&bucket), [key(19)], "only the last may have gone on");
+        bucket.put(&key(3), text(3));
+        let refused = run(&mut load(&bucket, &url, &source, &sum)).ends(2);
+        assert!(refused.stderr.contains("changed"), "{refused:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_object_that_is_replaced_while_it_is_read_ends_the_load() {
+    each_build(async |db| {
+        let (bucket, url, client) = (Bucket::start(), db.url(), db.client().await);
+        // Larger than what is read at once.
+        let text: String =
+            (0..200_000).map(|id| format!("{{\"id\":{id},\"padding\":\"{}\"}}\n", "x".repeat(60))).collect();
+        bucket.put("large.ndjson", text.clone());
+        bucket.answers(|asked| match asked.range {
+            Some((start, _)) if start > 8 << 20 => Answer::CutAndReplaced(1_000),
+            _ => Answer::Whole,
+        });
+        let source = Bucket::s3("large.ndjson");
+        let ended = run(&mut load(&bucket, &url, &source, &["--batch-rows", "10000"])).ends(2);
+        assert!(ended.stderr.contains("s3://bucket/large.ndjson was replaced while it was read"), "{ended:?}");
+        assert!(ended.stderr.contains("--resume off"), "{ended:?}");
+        // Nothing of the other version.
+        let broken: i64 =
+            client.query_one("select count(*) from t where doc->>'padding' !~ '^x{60}$'", &[]).await.unwrap().get(0);
+        assert_eq!(broken, 0);
+        bucket.calm();
+        bucket.put("large.ndjson", text);
+        run(&mut load(&bucket, &url, &source, &["--resume", "off"])).ends(0);
+        verify(&bucket, &url, &source).ends(0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_store_in_trouble_is_no_trouble_for_a_load() {
+    each_build(async |db| {
+        let (bucket, url) = (Bucket::start(), db.url());
+        fill(&bucket, 30);
+        let mut requests = 0;
+        bucket.answers(move |_| {
+            requests += 1;
+            match requests % 7 {
+                1 => Answer::Status(503, "SlowDown"),
+                3 => Answer::Cut(40),
+                5 => Answer::Closed,
+                _ => Answer::Whole,
+            }
+        });
+        let source = Bucket::s3("d/*.ndjson");
+        let receipt = run(&mut load(&bucket, &url, &source, &["--strict"])).ends(0).json();
+        assert_eq!((&receipt["read"], &receipt["inserted"]), (&300.into(), &300.into()));
+    })
+    .await;
+}
