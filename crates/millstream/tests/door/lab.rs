@@ -72,6 +72,12 @@ async fn experiments_with_other_tables_and_with_read_models_run_small() {
     run_small(["mixed", "refused", "log", "published", "refresh", "distinct", "freeze", "dumps"]).await;
 }
 
+#[cfg(feature = "objects")]
+#[tokio::test(flavor = "multi_thread")]
+async fn experiments_with_objects_run_small() {
+    run_small(["objects"]).await;
+}
+
 /// Deals experiments out to the builds of PostgreSQL, and checks that each of their runs was measured.
 async fn run_small<const N: usize>(experiments: [&'static str; N]) {
     let experiments = todays(experiments);
@@ -89,7 +95,8 @@ async fn run_small<const N: usize>(experiments: [&'static str; N]) {
             assert_eq!(matches!(one.outcome, Outcome::Skipped(_)), is_missing, "{one:?}");
             assert!(is_missing || one.value("wall_seconds") > Some(0.0), "{one:?}");
             // Where nothing is loaded, nothing is written.
-            if !is_missing && !["distinct", "refresh"].contains(&experiment) && one.arm != "folder/skipping" {
+            let writes = !["distinct", "objects", "refresh"].contains(&experiment) && one.arm != "folder/skipping";
+            if writes && !is_missing {
                 let [rows, wal] = ["rows", "wal_bytes"].map(|metric| one.value(metric));
                 assert!(rows > Some(0.0) && wal > Some(0.0) && one.value("heap_bytes") > Some(0.0), "{one:?}");
                 assert!(
