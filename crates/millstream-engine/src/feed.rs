@@ -2,7 +2,9 @@
 
 use crate::error::Error;
 use crate::lifecycle::OwnedLoad;
-use crate::limits::{FEED_QUEUE, FRAME_BYTES, INFERENCE_BYTES_MAX, TRANSFORMED_CHUNK_BYTES, UNVERIFIED_MEMORIES_MAX};
+use crate::limits::{
+    FEED_QUEUE, FRAME_BYTES, INFERENCE_BYTES_MAX, SOURCES_AHEAD, TRANSFORMED_CHUNK_BYTES, UNVERIFIED_MEMORIES_MAX,
+};
 use crate::observe::Tally;
 use crate::request::LoadRequest;
 use millstream_document::chunk::{Chunk, Frame};
@@ -386,6 +388,7 @@ fn read_all(
         let mut options = reading.options.clone();
         options.before = hash_before;
         options.prefixes.extend(reading.prefix.filter(|(source, _)| *source == index).map(|(_, prefix)| prefix));
+        sources.iter().skip(index as usize + 1).take(SOURCES_AHEAD).for_each(Location::prepare);
         let before = match location {
             Location::File(path) => std::fs::metadata(path).ok(),
             Location::Pipe(_) | Location::Object(_) => None,

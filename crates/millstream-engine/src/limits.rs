@@ -120,6 +120,10 @@ pub const WARMED_LINES: usize = 4;
 /// Most paths of `sum`.
 pub const SUM_PATHS_MAX: usize = 16;
 
+/// Sources whose first bytes are on the way before it is their turn, if they are objects. Many small ones would otherwise
+/// wait for a store one after the other.
+pub const SOURCES_AHEAD: usize = 8;
+
 /// Chunks read ahead of the engine.
 pub const FEED_QUEUE: usize = 2;
 

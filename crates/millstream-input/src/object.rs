@@ -17,6 +17,9 @@ pub trait Object: Debug + Send + Sync {
     /// The store's tag of this version.
     fn tag(&self) -> &str;
 
+    /// Begins to read its first bytes, which the next [`Object::reader`] hands out. For an object that will be read soon.
+    fn prepare(&self) {}
+
     /// Its bytes in order, which begin to arrive when they are first asked for. If the object was replaced, reading fails
     /// with [`Replaced`].
     fn reader(&self) -> Box<dyn Read + Send>;

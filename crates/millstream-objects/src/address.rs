@@ -16,15 +16,17 @@ pub fn shown(typed: &str) -> String {
     let Some((scheme, rest)) = split(typed) else { return typed.to_owned() };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let without_query = |text: &'_ str| text.split(['?', '#']).next().unwrap_or_default().to_owned();
+    let without_query = |text: &str| text.split(['?', '#']).next().unwrap_or_default().to_owned();
     let (host, path) = match is_web(scheme) {
         true if path.is_empty() => (without_query(host), String::new()),
         true => (host.to_owned(), without_query(path)),
         false => (host.to_owned(), path.to_owned()),
     };
-    // What stands there may be the first half of a user and a password.
-    let host = if is_host(&host) { host } else { "***".to_owned() };
-    format!("{scheme}://{host}{path}")
+    match is_host(&host) {
+        true => format!("{scheme}://{host}{path}"),
+        // It may be the first half of a user and a password.
+        false => format!("{scheme}://***"),
+    }
 }
 
 /// Whether this can be a bucket, or a host with its port.
@@ -133,7 +135,7 @@ mod tests {
             ("https://user:se@cret@h/a?sig=secret#secret", "https://h/a"),
             ("s3://KEY:secret@b/a", "s3://b/a"),
             ("https://h?secret", "https://h"),
-            ("https://user:se/cret@h/a", "https://***/cret@h/a"),
+            ("https://user:se/cret@h/a", "https://***"),
             ("https://user:se?secret@h/a", "https://h/a"),
             ("http://[::1]/a", "http://[::1]/a"),
             ("http://[::1]:80/a", "http://[::1]:80/a"),

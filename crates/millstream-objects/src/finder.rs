@@ -84,7 +84,7 @@ fn one(store: &Arc<Store>, address: &Address, says: &dyn Fn(String)) -> Result<A
     let waits = || says(format!("waiting for an answer about {name}"));
     let meta = begin(asked).and_then(|asked| asked.wait(&waits)).map_err(|error| failed(name, &error))?;
     let meta = meta.map_err(|error| store.error(name, &error))?;
-    Ok(Arc::new(Found(Stored::of(Arc::clone(store), name.clone(), meta)?)))
+    Ok(Arc::new(Found::of(Stored::of(Arc::clone(store), name.clone(), meta)?)))
 }
 
 /// What a store knows about an object.
@@ -123,7 +123,7 @@ fn matching(store: &Arc<Store>, address: &Address, says: &dyn Fn(String)) -> Res
     found.sort_by(|a, b| a.location.cmp(&b.location));
     let object = |meta: ObjectMeta| -> Result<Arc<dyn Object>, Error> {
         let name = format!("{}/{}", address.root(), meta.location);
-        Ok(Arc::new(Found(Stored::of(Arc::clone(store), name, meta)?)))
+        Ok(Arc::new(Found::of(Stored::of(Arc::clone(store), name, meta)?)))
     };
     found.into_iter().map(object).collect()
 }

@@ -18,17 +18,44 @@ pub(crate) struct Ranges {
     arrived: Bytes,
 }
 
+/// The first bytes of an object, which are asked for alone: they may show that it is read from its end.
+pub(crate) struct First {
+    asked: Pending<io::Result<Bytes>>,
+    end: u64,
+}
+
+impl First {
+    /// Asks for them.
+    ///
+    /// # Errors
+    /// There are no threads for it, or the object has no bytes.
+    pub(crate) fn of(object: &Stored) -> io::Result<Self> {
+        let end = object.size().min(FIRST_BYTES);
+        if end == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(Self { asked: begin(object.clone().bytes(0..end))?, end })
+    }
+}
+
 impl Ranges {
-    pub(crate) fn of(object: Stored) -> Self {
-        Self { object, next: 0, asked: VecDeque::new(), arrived: Bytes::new() }
+    /// Reads an object, of which the first bytes may have been asked for.
+    pub(crate) fn of(object: Stored, first: Option<First>) -> Self {
+        let (next, asked) = first.map_or((0, VecDeque::new()), |first| (first.end, VecDeque::from([first.asked])));
+        Self { object, next, asked, arrived: Bytes::new() }
     }
 
-    /// Begins requests. The first one is alone and small: what it brings may show that the object is read from its end.
+    /// Begins requests.
     fn ask(&mut self) -> io::Result<()> {
-        let (size, is_first) = (self.object.size(), self.next == 0);
-        let (at_once, bytes) = if is_first { (1, FIRST_BYTES) } else { (self.object.ranges(), RANGE_BYTES) };
-        while self.asked.len() < at_once && self.next < size {
-            let end = size.min(self.next + bytes);
+        let size = self.object.size();
+        if self.next == 0 && size > 0 {
+            let First { asked, end } = First::of(&self.object)?;
+            self.asked.push_back(asked);
+            self.next = end;
+            return Ok(());
+        }
+        while self.asked.len() < self.object.ranges() && self.next < size {
+            let end = size.min(self.next + RANGE_BYTES);
             self.asked.push_back(begin(self.object.clone().bytes(self.next..end))?);
             self.next = end;
         }
@@ -39,11 +66,14 @@ impl Ranges {
 impl Read for Ranges {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.arrived.is_empty() && !into.is_empty() {
-            self.ask()?;
+            if self.asked.is_empty() {
+                self.ask()?;
+            }
+            let is_first = self.next <= FIRST_BYTES;
             let Some(first) = self.asked.pop_front() else { return Ok(0) };
             self.arrived = first.wait(&|| {})??;
-            // As many are under way while these bytes are worked on.
-            if !self.asked.is_empty() {
+            // As many are under way while these bytes are worked on. Of the first, nobody knows yet whether more is needed.
+            if !is_first && self.object.ranges() > 1 {
                 self.ask()?;
             }
         }
@@ -90,7 +120,7 @@ mod tests {
             for ranges in [1, 4] {
                 let (object, ..) = stored(content.clone(), ranges);
                 let mut read = Vec::new();
-                Ranges::of(object).read_to_end(&mut read).unwrap();
+                Ranges::of(object, None).read_to_end(&mut read).unwrap();
                 assert!(read == content, "{length} {ranges}");
             }
         }
@@ -100,7 +130,7 @@ mod tests {
     fn requests_are_bounded_and_begin_when_the_first_bytes_are_taken() {
         let length = usize::try_from(FIRST_BYTES + 20 * RANGE_BYTES).unwrap();
         let (object, ..) = stored(vec![7; length], 3);
-        let mut reader = Ranges::of(object);
+        let mut reader = Ranges::of(object, None);
         assert_eq!(reader.asked.len(), 0, "nothing is read before it is asked for");
         let mut into = vec![0; usize::try_from(FIRST_BYTES).unwrap()];
         reader.read_exact(&mut into).unwrap();
@@ -110,10 +140,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_asked_for_before_comes_first() {
+        let content: Vec<u8> = (0..FIRST_BYTES + 9).map(|n| n.to_le_bytes()[0]).collect();
+        for length in [5, content.len()] {
+            let (object, ..) = stored(content[..length].to_vec(), 4);
+            let first = First::of(&object).unwrap();
+            let mut reader = Ranges::of(object, Some(first));
+            assert_eq!(reader.asked.len(), 1);
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).unwrap();
+            assert!(read == content[..length]);
+        }
+        assert!(First::of(&stored(Vec::new(), 4).0).is_err(), "there is nothing to ask for");
+    }
+
+    #[test]
     fn an_object_that_is_replaced_is_not_read_on() {
         let length = usize::try_from(FIRST_BYTES + RANGE_BYTES).unwrap();
         let (object, memory, path) = stored(vec![1; length], 4);
-        let mut reader = Ranges::of(object);
+        let mut reader = Ranges::of(object, None);
         reader.read_exact(&mut [0; 100]).unwrap();
         put(&memory, &path, vec![2; length]);
         let error = reader.read_to_end(&mut Vec::new()).unwrap_err();

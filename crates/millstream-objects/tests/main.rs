@@ -205,10 +205,25 @@ fn an_object_that_was_stored_compressed_is_opened() {
 }
 
 #[test]
+fn an_object_that_is_prepared_is_asked_for_once() {
+    let bucket = Bucket::start();
+    bucket.put("a.json", b"{}\n".to_vec());
+    let object = find(&bucket.web("a.json")).unwrap();
+    for _ in 0..3 {
+        object.prepare();
+    }
+    assert_eq!(read(&object).unwrap(), b"{}\n");
+    assert_eq!(bucket.asked().len(), 2, "one for its size, one for its bytes");
+    assert_eq!(read(&object).unwrap(), b"{}\n");
+    assert_eq!(bucket.asked().len(), 3);
+}
+
+#[test]
 fn an_empty_object_is_not_asked_for() {
     let bucket = Bucket::start();
     bucket.put("empty", Vec::new());
     let object = find(&bucket.web("empty")).unwrap();
+    object.prepare();
     assert_eq!((object.size(), read(&object).unwrap().len()), (0, 0));
     assert_eq!(bucket.asked().len(), 1);
 }

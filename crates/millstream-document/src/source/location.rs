@@ -75,6 +75,14 @@ impl Location {
         }
     }
 
+    /// Says that it will be read soon. What is far away then begins to come.
+    pub fn prepare(&self) {
+        match self {
+            Self::File(_) | Self::Pipe(_) => {}
+            Self::Object(object) => object.prepare(),
+        }
+    }
+
     /// Begins to read it.
     ///
     /// # Errors
