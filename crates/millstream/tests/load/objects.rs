@@ -1,7 +1,8 @@
 //! Objects in a store as sources of loads: each promise of a file, and no object is read that need not be.
 
 use crate::process::{Run, command, killed, run};
-use millstream_testkit::{Answer, Bucket, each_build};
+use millstream_failpoint::LOAD;
+use millstream_testkit::{Answer, Bucket, each_build, todays};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -104,6 +105,29 @@ async fn a_killed_load_does_not_read_again_what_it_has_committed() {
         }
     })
     .await;
+}
+
+/// Points that a load of new keys does not pass.
+const ELSEWHERE: [&str; 4] = ["batch-divided", "batch-merging", "batch-replayed", "lane-reattached"];
+
+#[tokio::test]
+async fn a_load_of_objects_killed_at_any_point_resumes_correctly() {
+    let db = millstream_testkit::database().await;
+    let (bucket, url, client) = (Bucket::start(), db.url(), db.client().await);
+    let objects = 40;
+    fill(&bucket, objects);
+    let source = Bucket::s3("d/*.ndjson");
+    let args = ["--lanes", "2", "--batch-rows", "30", "--mode", "sum:n"];
+    for point in todays(LOAD.iter().filter(|point| !ELSEWHERE.contains(point))) {
+        client.batch_execute("drop table if exists t").await.unwrap();
+        killed(&mut load(&bucket, &url, &source, &args), &format!("{point}=kill"));
+        let ended = run(&mut load(&bucket, &url, &source, &args)).ends(0).json();
+        assert_eq!(ended["read"], objects * DOCUMENTS, "{point}");
+        let sum = "select count(*), sum((doc->>'n')::bigint)::bigint from t";
+        let row = client.query_one(sum, &[]).await.unwrap();
+        let all = i64::from(objects * DOCUMENTS);
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (all, all), "{point}");
+    }
 }
 
 #[tokio::test]
