@@ -36,7 +36,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/millstream-copy/src/servers.rs", "canonicalize", "finds what a running server uses"),
     ("crates/millstream-copy/src/verification.rs", "canonicalize", "finds the notes of a copy"),
     ("crates/millstream-doctor/src/host.rs", "canonicalize", "asks whether a directory can be reached"),
-    ("crates/millstream-engine/src/feed.rs", "canonicalize", "names a source, which is read"),
+    ("crates/millstream-document/src/source/location.rs", "canonicalize", "names a source, which is read"),
     ("crates/millstream-failpoint/", "", "is empty in a build of the program"),
     ("crates/millstream-host/src/disk_latency.rs", "OpenOptions", "reads past the cache"),
     ("crates/millstream-host/src/file_lock.rs", "File::options", "opens by open_private"),
