@@ -137,10 +137,11 @@ async fn list(store: Arc<Store>, pattern: KeyPattern, listed: Arc<AtomicU64>) ->
     while let Some(meta) = stream.next().await {
         let meta = meta?;
         listed.fetch_add(1, Ordering::Relaxed);
-        if meta.location.as_ref() == pattern.text {
+        let key: &str = meta.location.as_ref();
+        if key == pattern.text {
             return Ok(vec![meta]);
         }
-        if meta.size > 0 && pattern.matches(meta.location.as_ref()) {
+        if meta.size > 0 && pattern.matches(key) {
             found.push(meta);
         }
         if found.len() > OBJECTS_MAX {

@@ -59,5 +59,5 @@ impl<T> Drop for Pending<T> {
 
 /// Makes what cryptography needs, for clients that are made before any work begins.
 pub(crate) fn prepare() {
-    LazyLock::force(&RUNTIME);
+    let _ = LazyLock::force(&RUNTIME);
 }
