@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Bytes of an object for which one request asks. About four of them are in memory for each request at once.
+/// Bytes of an object for which one request asks. So many are in memory for each request at once, and once more.
 pub const RANGE_BYTES: u64 = 4 << 20;
 
 /// Bytes for which the first request of an object asks: what [`millstream_input::Input`] needs to recognise it. Of a file
@@ -21,7 +21,7 @@ pub const BLOCK_BYTES: u64 = 256 << 10;
 /// Blocks for which one request asks. The parts of a column follow each other.
 pub const BLOCKS_AHEAD: u64 = 8;
 
-/// Blocks that are kept. Each column of a Parquet file reads from one of its own.
+/// Blocks that are kept, 64 MiB. Each column of a Parquet file reads from one of its own.
 pub const BLOCKS_KEPT: usize = 256;
 
 /// Most objects that a pattern may match.
