@@ -144,7 +144,7 @@ impl Bucket {
     }
 
     /// The environment of a program that reads [`Bucket::s3`]. The secret is `hush-hush`.
-    pub fn environment(&self) -> [(&'static str, String); 6] {
+    pub fn environment(&self) -> [(&'static str, String); 7] {
         [
             ("AWS_ENDPOINT_URL", format!("http://{}", self.address)),
             ("AWS_ACCESS_KEY_ID", "hush-id".to_owned()),
@@ -152,6 +152,7 @@ impl Bucket {
             ("AWS_REGION", "us-east-1".to_owned()),
             ("AWS_CONFIG_FILE", "/dev/null".to_owned()),
             ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null".to_owned()),
+            ("NO_PROXY", "127.0.0.1".to_owned()),
         ]
     }
 
