@@ -61,7 +61,7 @@ struct ReadingThread {
     /// Stages that every document passes.
     transforms: Vec<Arc<dyn Transform>>,
     tally: Arc<Tally>,
-    /// What the files held that were read to their end, by their index.
+    /// What the files and objects held that were read to their end, by their index.
     contents: Contents,
 }
 
@@ -165,7 +165,7 @@ impl Feed {
         }
     }
 
-    /// What the sources hold that are files, in their order, if they were read to their end.
+    /// What the sources hold that are files or objects, in their order, if they were read to their end.
     pub(crate) fn contents(&self) -> Vec<Option<SourceContent>> {
         self.reading.contents.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -177,9 +177,9 @@ impl Feed {
     }
 
     /// Makes the feed compare the beginning of the sources with what earlier runs have read, and leave out the objects of
-    /// which everything is committed. Until that is done, no chunk comes out: documents of another file must not be
-    /// committed under the positions of this one. The chunks that wait are what an earlier run had in flight. If they take
-    /// too much memory, files are read again instead.
+    /// which everything is committed, unless somebody wants the keys of all documents. Until that is done, no chunk comes
+    /// out: documents of another file must not be committed under the positions of this one. The chunks that wait are what
+    /// an earlier run had in flight. If they take too much memory, files are read again instead.
     ///
     /// # Errors
     /// [`Error::Refused`] when a stream has already been read, because it cannot be read again.
@@ -187,7 +187,7 @@ impl Feed {
         let Some((source, prefix)) = load.before.prefix else { return Ok(()) };
         self.compare_with(source, prefix)?;
         let committed = load.before.floors.iter().copied().min().unwrap_or_default();
-        self.reading.first = committed.source;
+        self.reading.first = if self.from_start { 0 } else { committed.source };
         self.unverified = Some(Unverified { committed, read: Position { source, offset: prefix.length } });
         Ok(())
     }
@@ -383,6 +383,7 @@ fn read_all(
         if tagged.is_some() && index < reading.first {
             (hash_before, bytes_before) = (tagged, bytes_before + location.find()?.size.unwrap_or(0));
             reading.tally.input_read(bytes_before);
+            reading.note(index, content(location, None, None));
             continue;
         }
         let mut options = reading.options.clone();
@@ -412,18 +413,23 @@ fn read_all(
     Ok(())
 }
 
-/// What a file held that was read to its end. A converter reads it in an order of its own, so it is read once more, and has
-/// none if it was changed since it was opened. `None` if it is no file.
+/// What a source held that was read to its end. A converter reads a file in an order of its own, so it is read once more,
+/// and has none if it was changed since it was opened. `None` if it is a stream.
 fn content(location: &Location, before: Option<&Metadata>, known: Option<Content>) -> Option<SourceContent> {
-    let Location::File(path) = location else { return None };
-    let before = before.filter(|facts| facts.is_file())?;
-    let content = match known {
-        Some(content) => content,
-        None => {
-            let content = Content::of(path).ok()?;
-            let after = std::fs::metadata(path).ok()?;
-            let same = |facts: &Metadata| (facts.ino(), facts.len(), facts.mtime(), facts.mtime_nsec());
-            (same(before) == same(&after)).then_some(content)?
+    let content = match location {
+        Location::Pipe(_) => return None,
+        Location::Object(_) => location.content().ok()??,
+        Location::File(path) => {
+            let before = before.filter(|facts| facts.is_file())?;
+            match known {
+                Some(content) => content,
+                None => {
+                    let content = Content::of(path).ok()?;
+                    let after = std::fs::metadata(path).ok()?;
+                    let same = |facts: &Metadata| (facts.ino(), facts.len(), facts.mtime(), facts.mtime_nsec());
+                    (same(before) == same(&after)).then_some(content)?
+                }
+            }
         }
     };
     Some(SourceContent { bytes: content.bytes, hash: content.hash })
@@ -507,8 +513,20 @@ mod tests {
         };
         let rest: Vec<Position> = whole[committed + 1..].iter().map(end).collect();
         assert_eq!(ends(&mut resumed(&request)).await.expect("they are the same"), rest);
-        let reads: Vec<usize> = stored.iter().map(|object| object.reads.load(Ordering::Relaxed)).collect();
-        assert_eq!(reads, [1, 1, 2, 2]);
+        let reads = || stored.iter().map(|object| object.reads.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        assert_eq!(reads(), [1, 1, 2, 2]);
+        // Nor are they if somebody asks what they hold. Who wants all keys gets them.
+        let mut feed = resumed(&request);
+        ends(&mut feed).await.expect("they are the same");
+        let contents = feed.contents();
+        assert_eq!(contents.iter().flatten().count(), 4, "{contents:?}");
+        assert_eq!(reads(), [1, 1, 3, 3]);
+        let mut feed = resumed(&request);
+        (feed.from_start, feed.reading.first) = (true, 0);
+        let all: Vec<Position> = whole.iter().map(end).collect();
+        assert_eq!(ends(&mut feed).await.expect("they are the same"), all);
+        assert_eq!(feed.contents(), contents);
+        assert_eq!(reads(), [2, 2, 4, 4]);
         for changed in 0..4 {
             let mut contents = contents;
             contents[changed].1 = "another";

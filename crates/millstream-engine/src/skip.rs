@@ -1,9 +1,9 @@
-//! Leaves out files that a finished load into the table has read, and that have not changed since.
+//! Leaves out files and objects that a finished load into the table has read, and that have not changed since.
 
 use crate::error::Error;
 use crate::limits::SKIP_THREADS_MAX;
 use crate::request::LoadRequest;
-use millstream_document::source::{self, Found, Location, Objects};
+use millstream_document::source::{Found, Location, Objects, SourceError};
 use millstream_input::Content;
 use millstream_pg::{ConnInfo, SessionSettings, catalog, quote_name};
 use millstream_store::{SCHEMA_VERSION, SourceContent, any_row, read_before, unfinished_sources};
@@ -16,7 +16,8 @@ use std::sync::{Mutex, PoisonError};
 struct File {
     /// As the request spells it.
     spelled: String,
-    /// Its absolute path, by which loads know it.
+    location: Location,
+    /// Its absolute path or its address, by which loads know it.
     name: String,
     bytes: u64,
 }
@@ -42,8 +43,9 @@ pub fn file_name(spelled: &str, objects: &Objects) -> Result<Option<String>, Err
 }
 
 /// Leaves out of a request the files that a finished load into its table has read, and that have not changed since, by their
-/// name, their size and a hash of their bytes. Returns how many. If an unfinished load is to be resumed, its files come
-/// first, in its order. If all files were left out, the request has none and cannot be loaded.
+/// name, their size and a hash of their bytes. Objects are files, too; the store's tag stands for their bytes, so they are
+/// not read. Returns how many. If an unfinished load is to be resumed, its files come first, in its order. If all files were
+/// left out, the request has none and cannot be loaded.
 ///
 /// Nothing is left out if the table is not there or has no row, as after TRUNCATE.
 ///
@@ -68,13 +70,14 @@ pub async fn skip_loaded(request: &mut LoadRequest, db: &ConnInfo) -> Result<u64
 }
 
 fn file(spelled: &str, objects: &Objects) -> Result<File, Error> {
-    let Found { name, size: Some(bytes) } = Location::of(spelled, objects).find()? else {
+    let location = Location::of(spelled, objects);
+    let Found { name, size: Some(bytes) } = location.find()? else {
         return Err(Error::refused(
             format!("--skip-loaded takes files, and {spelled} is a stream"),
             "load it without --skip-loaded, or write it to a file",
         ));
     };
-    Ok(File { spelled: spelled.to_owned(), name, bytes })
+    Ok(File { spelled: spelled.to_owned(), location, name, bytes })
 }
 
 impl Known {
@@ -105,7 +108,9 @@ impl Known {
         let resumes =
             resume && !self.unfinished.is_empty() && self.unfinished.iter().all(|name| names.contains(&**name));
         let begun: &[String] = if resumes { &self.unfinished } else { &[] };
-        let place = |file: &File| begun.iter().position(|name| *name == file.name);
+        // Of a name that comes twice, the first place counts.
+        let places: HashMap<&str, usize> = begun.iter().enumerate().rev().map(|(n, name)| (name.as_str(), n)).collect();
+        let place = |file: &File| places.get(file.name.as_str()).copied();
         let mut kept: Vec<(usize, &File)> = files
             .iter()
             .zip(unchanged)
@@ -127,9 +132,10 @@ impl Known {
         let failed = Mutex::new(None);
         let compare = || {
             while let Some((n, file, known)) = candidates.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match Content::of(&source::path(&file.spelled)) {
-                    Ok(Content { bytes, hash }) => {
-                        let same = (bytes, hash) == (known.bytes, known.hash);
+                match file.location.content() {
+                    Ok(content) => {
+                        let same = |content: Content| (content.bytes, content.hash) == (known.bytes, known.hash);
+                        let same = content.is_some_and(same);
                         found.lock().unwrap_or_else(PoisonError::into_inner)[*n] = same;
                     }
                     Err(error) => {
@@ -148,7 +154,7 @@ impl Known {
         match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some((name, source)) => {
                 let error = millstream_input::Error::Open { name, source };
-                Err(source::SourceError::from(error).into())
+                Err(SourceError::from(error).into())
             }
             None => Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner)),
         }
@@ -158,6 +164,9 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_input::{Object, ReadAt};
+    use std::io::Read;
+    use std::sync::Arc;
 
     fn files(folder: &std::path::Path, texts: &[(&str, &str)]) -> Vec<File> {
         let one = |(name, text): &(&str, &str)| {
@@ -174,7 +183,7 @@ mod tests {
         let first = files(folder.path(), &[("a", "{}"), ("b", "[1]"), ("c", "{ }")]);
         let read = |files: &[File]| -> HashMap<String, SourceContent> {
             let content = |file: &File| {
-                let Content { bytes, hash } = Content::of(&source::path(&file.spelled)).unwrap();
+                let Content { bytes, hash } = file.location.content().unwrap().unwrap();
                 (file.name.clone(), SourceContent { bytes, hash })
             };
             files.iter().map(content).collect()
@@ -199,6 +208,53 @@ mod tests {
         assert_eq!(named(Known::default().kept(now(), true).unwrap()), "abcd", "no load has read anything");
         let again = Known { read: read(&now()), unfinished: Vec::new() };
         assert!(again.kept(now(), true).unwrap().is_empty());
+    }
+
+    /// An object that nobody may read.
+    #[derive(Debug)]
+    struct Sealed {
+        size: u64,
+        tag: &'static str,
+    }
+
+    impl Object for Sealed {
+        fn name(&self) -> &str {
+            "s3://a/b.json"
+        }
+
+        fn size(&self) -> u64 {
+            self.size
+        }
+
+        fn tag(&self) -> &str {
+            self.tag
+        }
+
+        fn reader(&self) -> Box<dyn Read + Send> {
+            panic!("its tag says enough")
+        }
+
+        fn places(&self) -> Box<dyn ReadAt> {
+            panic!("its tag says enough")
+        }
+    }
+
+    #[test]
+    fn an_object_is_compared_by_its_size_and_its_tag_and_not_read() {
+        let found = |size, tag| {
+            let (object, mut objects) = (Sealed { size, tag }, Objects::default());
+            let name = object.name().to_owned();
+            objects.add(Arc::new(object));
+            assert_eq!(file_name(&name, &objects).unwrap().as_deref(), Some("s3://a/b.json"));
+            file(&name, &objects).unwrap()
+        };
+        let first = found(7, "one");
+        let Content { bytes, hash } = first.location.content().unwrap().unwrap();
+        let read = HashMap::from([(first.name, SourceContent { bytes, hash })]);
+        for (size, tag, kept) in [(7, "one", 0), (7, "two", 1), (8, "one", 1)] {
+            let known = Known { read: read.clone(), unfinished: Vec::new() };
+            assert_eq!(known.kept(vec![found(size, tag)], true).unwrap().len(), kept, "{size} {tag}");
+        }
     }
 
     #[test]

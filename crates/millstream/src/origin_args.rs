@@ -3,9 +3,10 @@
 use crate::args::one_path;
 use crate::enrich::EnrichArgs;
 use crate::failure::Failure;
-use millstream_document::source::{self, Objects};
+use millstream_document::source;
 use millstream_document::transform::{Origin, Transform, partitions};
 use millstream_engine::{LoadRequest, file_name};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What documents say about their file.
@@ -13,8 +14,9 @@ use std::sync::Arc;
 pub struct OriginArgs {
     /// Add the name of its file to each document, as this member
     ///
-    /// It is the absolute path, as `millstream loads` shows it; for a stream it is its --source-name. If a document has
-    /// the member already, it is replaced. Positions and rejects refer to the documents of the file.
+    /// It is the absolute path, or the address of an object, as `millstream loads` shows it; for a stream it is its
+    /// --source-name. If a document has the member already, it is replaced. Positions and rejects refer to the documents
+    /// of the file.
     #[arg(long, value_name = "MEMBER", value_parser = member)]
     with_source: Option<String>,
 
@@ -25,6 +27,14 @@ pub struct OriginArgs {
     /// document has the member already, it is replaced.
     #[arg(long)]
     with_partitions: bool,
+}
+
+/// Names of members, and their texts or nulls.
+type Members = Vec<(String, Option<String>)>;
+
+/// The key in the address of an object: what follows its bucket or host.
+fn key(address: &str) -> &Path {
+    Path::new(address.splitn(4, '/').nth(3).unwrap_or_default())
 }
 
 /// The name of one member.
@@ -48,11 +58,7 @@ impl OriginArgs {
     /// Adds the transform to a request whose sources are final, behind those of its enrichments.
     pub fn apply(&self, request: &mut LoadRequest, enrich: &EnrichArgs) -> Result<(), Failure> {
         let Some(name) = self.names().pop() else { return Ok(()) };
-        let members = request
-            .sources
-            .iter()
-            .map(|spelled| self.members(spelled, &request.objects, request.source_name.as_deref()));
-        let members = members.collect::<Result<Vec<_>, Failure>>()?;
+        let members = self.members(request)?;
         const OTHER: &str = "name another member: --with-source MEMBER, or leave out one of the options";
         if let Some((member, _)) = members.iter().flatten().find(|(member, _)| enrich.adds(member)) {
             return Err(
@@ -67,18 +73,16 @@ impl OriginArgs {
         Ok(())
     }
 
-    /// What the documents of a source get.
-    fn members(
-        &self,
-        spelled: &str,
-        objects: &Objects,
-        source_name: Option<&str>,
-    ) -> Result<Vec<(String, Option<String>)>, Failure> {
-        let path = source::path(spelled);
-        let file = file_name(spelled, objects)?;
+    /// What the documents of each source get.
+    fn members(&self, request: &LoadRequest) -> Result<Vec<Members>, Failure> {
+        request.sources.iter().map(|spelled| self.members_of(spelled, request)).collect()
+    }
+
+    fn members_of(&self, spelled: &str, request: &LoadRequest) -> Result<Members, Failure> {
+        let file = file_name(spelled, &request.objects)?;
         let mut members = Vec::new();
         if let Some(member) = &self.with_source {
-            let Some(name) = file.as_deref().or(source_name) else {
+            let Some(name) = file.as_deref().or(request.source_name.as_deref()) else {
                 return Err(Failure::user(format!(
                     "--with-source needs a name, and {spelled} is a stream without one"
                 ))
@@ -91,9 +95,14 @@ impl OriginArgs {
                 return Err(Failure::user(format!("--with-partitions takes files, and {spelled} is a stream"))
                     .hint("leave it out, or load the files themselves"));
             }
-            // Not the path behind links: folders are named where people see them.
-            let absolute = std::path::absolute(&path).unwrap_or(path);
-            members.extend(partitions(&absolute));
+            members.extend(match request.objects.get(spelled) {
+                Some(object) => partitions(key(object.name())),
+                None => {
+                    let path = source::path(spelled);
+                    // Not the path behind links: folders are named where people see them.
+                    partitions(&std::path::absolute(&path).unwrap_or(path))
+                }
+            });
         }
         Ok(members)
     }
@@ -109,6 +118,18 @@ mod tests {
         assert_eq!(member("\"a.b\""), Ok("a.b".to_owned()));
         for wrong in ["", "a.b", "a,b", "c=a", "a:text"] {
             assert!(member(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_folders_of_an_object_are_those_of_its_key() {
+        for (address, expected) in [
+            ("s3://a=b/year=2026/c=1.json", "year=2026/c=1.json"),
+            ("https://h:8/d=1/e.json", "d=1/e.json"),
+            ("s3://b/c", "c"),
+            ("s3://b", ""),
+        ] {
+            assert_eq!(key(address), Path::new(expected), "{address}");
         }
     }
 

@@ -1,7 +1,8 @@
 //! Where the bytes of a source lie, and how a later run of a load knows them again.
 
-use super::{Input, Nan, SourceError, path, spelling};
-use millstream_input::{Object, Objects};
+use super::{Input, Nan, SourceError, path, spelling, tagged};
+use millstream_input::{Content, Object, Objects};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -75,6 +76,21 @@ impl Location {
         }
     }
 
+    /// What it holds, to know later whether it has changed. A file is read for that. For an object, its size and its tag say
+    /// it, with the versions of the texts that are made of files that are no text. `None` for a pipe.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn content(&self) -> io::Result<Option<Content>> {
+        match self {
+            Self::File(path) => Content::of(path).map(Some),
+            Self::Pipe(_) => Ok(None),
+            Self::Object(object) => {
+                Ok(Some(Content { bytes: object.size(), hash: tagged(None, object.tag()).digest128() }))
+            }
+        }
+    }
+
     /// Says that it will be read soon. What is far away then begins to come.
     pub fn prepare(&self) {
         match self {
@@ -122,6 +138,7 @@ mod tests {
             assert!(location.is_repeatable() && location.stream_identity().is_none() && location.tag().is_none());
             let absolute = std::fs::canonicalize(&file).unwrap();
             assert_eq!(location.find().unwrap(), Found { name: spelling(&absolute), size: Some(3) });
+            assert_eq!(location.content().unwrap(), Some(Content::of(&file).unwrap()));
         }
     }
 
@@ -130,6 +147,7 @@ mod tests {
         let device = location("/dev/null");
         assert!(!device.is_repeatable() && device.stream_identity().is_some());
         assert_eq!(device.find().unwrap(), Found { name: "/dev/null".into(), size: None });
+        assert_eq!(device.content().unwrap(), None);
         assert_eq!(location("-").find().unwrap(), Found { name: "-".into(), size: None });
     }
 

@@ -132,9 +132,10 @@ pub struct LoadArgs {
 
     /// Leave out files that a finished load into this table has read and that have not changed
     ///
-    /// A file has not changed if its absolute path, its size and its bytes are the same. So the same command in a timer
-    /// loads the new files of a folder. A file that grew is loaded again from its start; in mode sum it is refused, because
-    /// what was added would count twice. If the table has no row, all files are loaded.
+    /// A file has not changed if its absolute path, its size and its bytes are the same; an object, if its address, its
+    /// size and its ETag are. So the same command in a timer loads the new files of a folder. A file that grew is loaded
+    /// again from its start; in mode sum it is refused, because what was added would count twice. If the table has no row,
+    /// all files are loaded.
     ///
     /// A load that stopped resumes with its files first, in its order. If all files are left out, nothing is loaded, and
     /// the receipt has the load_id 0. `millstream loads prune` and `loads forget` also forget which files were loaded.

@@ -2,7 +2,7 @@
 
 use crate::process::{Run, command, killed, run};
 use millstream_failpoint::LOAD;
-use millstream_testkit::{Answer, Bucket, each_build, todays};
+use millstream_testkit::{Answer, Bucket, each_build, gzip, todays};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -214,6 +214,146 @@ async fn a_store_in_trouble_is_no_trouble_for_a_load() {
         let source = Bucket::s3("d/*.ndjson");
         let receipt = run(&mut load(&bucket, &url, &source, &["--strict"])).ends(0).json();
         assert_eq!((&receipt["read"], &receipt["inserted"]), (&300.into(), &300.into()));
+    })
+    .await;
+}
+
+/// How many objects a load has left out, and how many documents it has read.
+#[track_caller]
+fn skipped_and_read(run: &Run) -> (u64, u64) {
+    let receipt = run.json();
+    (receipt["skipped_files"].as_u64().unwrap_or_default(), receipt["read"].as_u64().unwrap())
+}
+
+/// The keys of the objects that were read, each once.
+fn read_keys(bucket: &Bucket) -> BTreeSet<String> {
+    read(bucket).into_iter().collect()
+}
+
+#[tokio::test]
+async fn objects_that_were_loaded_before_are_left_out_without_reading_them() {
+    each_build(async |db| {
+        let (bucket, url) = (Bucket::start(), db.url());
+        fill(&bucket, 20);
+        let source = Bucket::s3("d/*.ndjson");
+        let skipping = |more: &[&str]| load(&bucket, &url, &source, &[&["--skip-loaded"][..], more].concat());
+        assert_eq!(skipped_and_read(&run(&mut skipping(&[])).ends(0)), (0, 200));
+        bucket.calm();
+        let again = run(&mut skipping(&[])).ends(0);
+        assert!(again.stderr.contains("skipped 20 of 20 files: loaded before"), "{again:?}");
+        assert_eq!(again.json()["load_id"], 0);
+        assert!(read(&bucket).is_empty(), "their tags say enough");
+        // The same bytes as another version, and a new object.
+        bucket.put(&key(3), text(3));
+        bucket.put(&key(20), text(20));
+        assert_eq!(skipped_and_read(&run(&mut skipping(&[])).ends(0)), (19, 20));
+        assert_eq!(read_keys(&bucket), BTreeSet::from([key(3), key(20)]));
+        // What a killed load has committed is not read again, and counts as loaded once the load is finished.
+        (21..61).for_each(|n| bucket.put(&key(n), text(n)));
+        killed(&mut skipping(&["--lanes", "1", "--batch-rows", "30"]), "batch-committed=kill@5");
+        bucket.calm();
+        assert_eq!(skipped_and_read(&run(&mut skipping(&[])).ends(0)), (21, 400));
+        assert!(!read(&bucket).contains(&key(21)), "{:?}", read(&bucket));
+        bucket.calm();
+        assert_eq!(skipped_and_read(&run(&mut skipping(&[])).ends(0)), (61, 0));
+        assert!(read(&bucket).is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sums_of_new_objects_are_added_and_a_replaced_one_is_refused() {
+    each_build(async |db| {
+        let (bucket, url) = (Bucket::start(), db.url());
+        fill(&bucket, 5);
+        let source = Bucket::s3("d/*.ndjson");
+        let sum = || run(&mut load(&bucket, &url, &source, &["--skip-loaded", "--mode", "sum:n"]));
+        assert_eq!(skipped_and_read(&sum().ends(0)), (0, 50));
+        bucket.put(&key(5), text(5));
+        assert_eq!(skipped_and_read(&sum().ends(0)), (5, 10));
+        bucket.put(&key(2), text(2));
+        let refused = sum().ends(2);
+        assert!(refused.stderr.contains("s3://bucket/d/0002.ndjson"), "{refused:?}");
+        let total = "select sum((doc->>'n')::bigint)::bigint from t";
+        assert_eq!(db.client().await.query_one(total, &[]).await.unwrap().get::<_, i64>(0), 60);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rows_that_no_object_has_are_deleted_also_after_a_kill() {
+    each_build(async |db| {
+        let (bucket, url, client) = (Bucket::start(), db.url(), db.client().await);
+        let objects = 100;
+        fill(&bucket, objects);
+        let source = Bucket::s3("d/*.ndjson");
+        run(&mut load(&bucket, &url, &source, &[])).ends(0);
+        let args = ["--delete-missing", "--lanes", "1", "--batch-rows", "30"];
+        for (n, point) in (0_u32..).zip(["batch-committed=kill@9", "missing-found=kill"]) {
+            bucket.delete(&key(n));
+            killed(&mut load(&bucket, &url, &source, &args), point);
+            bucket.calm();
+            let receipt = run(&mut load(&bucket, &url, &source, &args)).ends(0).json();
+            assert_eq!(receipt["deleted_missing"], DOCUMENTS, "{point}: {receipt}");
+            let left = objects - n - 1;
+            assert_eq!(receipt["read"], left * DOCUMENTS, "{point}: {receipt}");
+            assert_eq!(read_keys(&bucket).len(), left as usize, "{point}: the keys of all documents are needed");
+            let count: i64 = client.query_one("select count(*) from t", &[]).await.unwrap().get(0);
+            assert_eq!(count, i64::from(left * DOCUMENTS), "{point}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn documents_say_which_object_they_come_from() {
+    each_build(async |db| {
+        let (bucket, url, client) = (Bucket::start(), db.url(), db.client().await);
+        for day in [1, 2] {
+            bucket.put(&format!("lake/year=2026/day=0{day}/a.ndjson"), format!("{{\"id\":{day}}}\n"));
+        }
+        let origin = ["--with-source", "from", "--with-partitions"];
+        let source = Bucket::s3("lake/**/*.ndjson");
+        run(&mut load(&bucket, &url, &source, &origin)).ends(0);
+        let verify = ["verify", &source, "--into", "t", "--key", "id", "--exact", "--db", &url, "--progress", "none"];
+        run(command(&[&verify[..], &origin].concat()).envs(bucket.environment())).ends(0);
+        let stored =
+            "select string_agg(concat_ws(' ', doc->>'from', doc->>'year', doc->>'day'), ',' order by id) from t";
+        let stored: String = client.query_one(stored, &[]).await.unwrap().get(0);
+        let expected = ["01", "02"].map(|day| format!("s3://bucket/lake/year=2026/day={day}/a.ndjson 2026 {day}"));
+        assert_eq!(stored, expected.join(","));
+        // What follows the path may be a secret.
+        let web = bucket.web("lake/year=2026/day=01/a.ndjson");
+        run(&mut load(&bucket, &url, &format!("{web}?sig=hush"), &origin)).ends(0);
+        let stored = client.query_one("select doc->>'from', doc->>'day' from t where id = 1", &[]).await.unwrap();
+        assert_eq!((stored.get::<_, &str>(0), stored.get::<_, &str>(1)), (web.as_str(), "01"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dumps_of_mongodb_are_objects_too() {
+    // Two documents, with 1 and 3 as their _id.
+    let documents = b"\x0e\0\0\0\x10_id\0\x01\0\0\0\0\x0e\0\0\0\x10_id\0\x03\0\0\0\0";
+    each_build(async |db| {
+        let (bucket, url, client) = (Bucket::start(), db.url(), db.client().await);
+        for (name, content) in [("orders.bson", documents.to_vec()), ("orders.bson.gz", gzip(documents))] {
+            client.batch_execute("drop table if exists orders").await.unwrap();
+            bucket.put(&format!("{name}/{name}"), content);
+            bucket.put(&format!("{name}/orders.metadata.json"), "{\"options\":{}}");
+            let pattern = Bucket::s3(&format!("{name}/*"));
+            let fixed = ["--into", "orders", "--db", &url, "--progress", "none", "--output", "json"];
+            let load = [&["load", &pattern][..], &fixed].concat();
+            let receipt = run(command(&load).envs(bucket.environment())).ends(0).json();
+            assert_eq!((&receipt["read"], &receipt["inserted"]), (&2.into(), &2.into()), "{name}: {receipt}");
+            let keys = "select string_agg(_id::text, ',' order by _id) from orders";
+            let keys: String = client.query_one(keys, &[]).await.unwrap().get(0);
+            assert_eq!(keys, "1,3", "{name}");
+            let verify = [&["verify", &pattern, "--exact"][..], &fixed].concat();
+            run(command(&verify).envs(bucket.environment())).ends(0);
+            let cat = run(command(&["cat", &pattern]).envs(bucket.environment())).ends(0);
+            assert_eq!(cat.stdout, "{\"_id\":1}\n{\"_id\":3}\n", "{name}");
+        }
     })
     .await;
 }
