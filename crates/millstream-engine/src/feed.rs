@@ -518,14 +518,14 @@ mod tests {
         // Nor are they if somebody asks what they hold. Who wants all keys gets them.
         let mut feed = resumed(&request);
         ends(&mut feed).await.expect("they are the same");
-        let contents = feed.contents();
-        assert_eq!(contents.iter().flatten().count(), 4, "{contents:?}");
+        let held = feed.contents();
+        assert_eq!(held.iter().flatten().count(), 4, "{held:?}");
         assert_eq!(reads(), [1, 1, 3, 3]);
         let mut feed = resumed(&request);
         (feed.from_start, feed.reading.first) = (true, 0);
         let all: Vec<Position> = whole.iter().map(end).collect();
         assert_eq!(ends(&mut feed).await.expect("they are the same"), all);
-        assert_eq!(feed.contents(), contents);
+        assert_eq!(feed.contents(), held);
         assert_eq!(reads(), [2, 2, 4, 4]);
         for changed in 0..4 {
             let mut contents = contents;

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 /// Finds no objects.
 #[derive(Debug, Default)]
-pub struct Finder;
+pub struct Finder {
+    /// As in a build with the feature, it is made by `default`.
+    _made: (),
+}
 
 impl Finder {
     /// Says which feature finds objects.
