@@ -1,6 +1,7 @@
 //! The running engine: chunks from any number of producers in, commits out.
 
 use crate::batch::{Hold, Part, Splitter};
+use crate::budget::Budget;
 use crate::error::Error;
 use crate::flow::{Ended, flow};
 use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, LARGE_CHUNK_BYTES, LARGE_COPIES, PART_BYTES};
@@ -50,8 +51,7 @@ pub(crate) struct Intake {
     /// is not polled any more would keep the engine from ending.
     arrivals: mpsc::UnboundedSender<Option<Arrival>>,
     queue: Arc<Semaphore>,
-    memory: Arc<Semaphore>,
-    memory_bytes: usize,
+    budget: Budget,
     lanes: usize,
 }
 
@@ -73,8 +73,7 @@ pub(crate) struct Room<'a> {
 impl Intake {
     /// Waits for memory and a place in the queue. `None` if the engine takes no more.
     pub(crate) async fn room(&self, chunk: &Chunk) -> Option<Room<'_>> {
-        let memory = weight(chunk, self.lanes, self.memory_bytes);
-        let memory = Arc::clone(&self.memory).acquire_many_owned(memory).await.ok()?;
+        let memory = self.budget.take(weight(chunk, self.lanes, self.budget.bytes_max())).await?;
         let place = weight(chunk, self.lanes, DECODE_QUEUE_BYTES);
         let place = Arc::clone(&self.queue).acquire_many_owned(place).await.ok()?;
         (!self.arrivals.is_closed()).then_some(Room { arrivals: &self.arrivals, place, memory })
@@ -123,14 +122,8 @@ impl Engine {
             });
         }
         let (sender, arrivals) = mpsc::unbounded_channel();
-        let memory_bytes = shared.plan.request.memory_bytes;
-        let intake = Intake {
-            arrivals: sender,
-            queue: Arc::new(Semaphore::new(DECODE_QUEUE_BYTES)),
-            memory: Arc::new(Semaphore::new(memory_bytes)),
-            memory_bytes,
-            lanes: queues.len(),
-        };
+        let queue = Arc::new(Semaphore::new(DECODE_QUEUE_BYTES));
+        let intake = Intake { arrivals: sender, queue, budget: shared.budget.clone(), lanes: queues.len() };
         let of_thread = Arc::clone(&shared);
         let decoding = std::thread::Builder::new()
             .name("decode".into())

@@ -145,20 +145,24 @@ impl Feed {
         })
     }
 
-    /// A feed without sources: the program sends the documents itself, one stream for the load.
-    pub(crate) fn of_stream(request: &LoadRequest, tally: Arc<Tally>) -> Self {
+    /// A feed without sources: the program sends the documents itself, one stream for the load. `resumable`: a
+    /// later run can be given the same stream, by its name. `sample` are documents from which types may be inferred; they
+    /// are not loaded.
+    pub(crate) fn of_stream(request: &LoadRequest, tally: Arc<Tally>, resumable: bool, sample: Option<Chunk>) -> Self {
         let names = vec![request.source_name.clone().unwrap_or_else(|| "stream".into())];
         let format = request.format.clone();
         let (options, transforms, contents) = (SourceOptions::default(), Vec::new(), Contents::default());
         let reading = ReadingThread { format, options, prefix: None, first: 0, transforms, tally, contents };
+        // Nothing follows the sample.
+        let (_, chunks) = mpsc::channel(1);
         Self {
             sources: Vec::new(),
             names,
             made: BTreeSet::new(),
             reading,
-            repeatable: true,
-            resumable: false,
-            running: None,
+            repeatable: false,
+            resumable,
+            running: Some(Running { chunks, peeked: sample.into_iter().collect() }),
             unverified: None,
             waiting_bytes_max: 0,
             from_start: false,
@@ -184,7 +188,7 @@ impl Feed {
     /// # Errors
     /// [`Error::Refused`] when a stream has already been read, because it cannot be read again.
     pub(crate) fn verify(&mut self, load: &OwnedLoad) -> Result<(), Error> {
-        let Some((source, prefix)) = load.before.prefix else { return Ok(()) };
+        let Some((source, prefix)) = load.before.prefix.filter(|_| !self.sources.is_empty()) else { return Ok(()) };
         self.compare_with(source, prefix)?;
         let committed = load.before.floors.iter().copied().min().unwrap_or_default();
         self.reading.first = if self.from_start { 0 } else { committed.source };

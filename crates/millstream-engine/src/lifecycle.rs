@@ -66,14 +66,16 @@ pub(crate) async fn open(
     let (schema, LoadRequest { forget_deletes, resume, layout, .. }) = (plan.schema(), &plan.request);
     let poll = Poll::new(LOAD_LOCK_POLL, LOAD_LOCK_WAIT);
     let unfinished = loop {
-        // One session at a time, so that a command that is started twice in one moment opens one load. An error ends
-        // the session, and with it the lock.
+        // One session at a time, so that a command that is started twice in one moment opens one load. Any other error
+        // than that the load runs ends the session, and with it the lock.
         OPEN.lock(client).await?;
         match claim(client, plan, identity, interrupted).await {
-            // Perhaps its client was just killed, and the server has not noticed yet.
-            Err(Error::Store(millstream_store::Error::LoadRunning { .. })) if !poll.is_over() => {
+            Err(error @ Error::Store(millstream_store::Error::LoadRunning { .. })) => {
                 OPEN.unlock(client).await?;
-                poll.again().await;
+                // Perhaps its client was just killed, and the server has not noticed yet.
+                if !poll.again().await {
+                    return Err(error);
+                }
             }
             unfinished => break unfinished?,
         }

@@ -10,6 +10,12 @@ use std::time::Duration;
 /// Most lanes of one load.
 pub const LANES_MAX: u16 = 64;
 
+/// Most loads that share a session and the memory. Each has a connection of its own besides.
+pub const SERVICE_LOADS_MAX: u16 = 64;
+
+/// Most different notices about a table that a service remembers, so that each is reported once and not by every load.
+pub const SERVICE_NOTICES_MAX: usize = 1_000;
+
 /// Most lanes without `--lanes`. More connections than the server has cores are slower.
 pub const LANES_DEFAULT_MAX: u16 = 4;
 

@@ -2,6 +2,7 @@
 
 use millstream_model::{Counters, TransformCounts};
 use millstream_pg::Standstill;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -119,9 +120,16 @@ pub struct Tally {
     /// Rows that were compared with the keys of the sources, and those that were deleted because no document has them.
     compared: AtomicU64,
     deleted: AtomicU64,
+    /// The counts of all loads of a service, for one of them.
+    whole: Option<Arc<Tally>>,
 }
 
 impl Tally {
+    /// The counts of one load, which are added to those of all loads of its service.
+    pub(crate) fn part_of(whole: &Arc<Self>) -> Self {
+        Self { whole: Some(Arc::clone(whole)), ..Self::default() }
+    }
+
     /// Sets all counts to zero.
     pub fn clear(&self) {
         let Self {
@@ -138,6 +146,7 @@ impl Tally {
             not_finite,
             compared,
             deleted,
+            whole: _,
         } = self;
         let input = [decoded, handed_over, input_read, input_total, not_finite, compared, deleted];
         let counts = [documents, bytes, rejected, reject_bytes, refused, refused_bytes];
@@ -167,6 +176,9 @@ impl Tally {
     }
 
     pub(crate) fn decoded(&self, bytes: u64, document_bytes: u64) {
+        if let Some(whole) = &self.whole {
+            whole.decoded(bytes, document_bytes);
+        }
         self.decoded.fetch_add(bytes, Relaxed);
         self.handed_over.fetch_add(document_bytes, Relaxed);
     }
@@ -185,11 +197,17 @@ impl Tally {
     }
 
     pub(crate) fn committed(&self, counters: Counters) {
+        if let Some(whole) = &self.whole {
+            whole.committed(counters);
+        }
         self.documents.fetch_add(counters.read, Relaxed);
         self.bytes.fetch_add(counters.bytes_read, Relaxed);
     }
 
     pub(crate) fn rejected(&self, documents: u64, bytes: u64) {
+        if let Some(whole) = &self.whole {
+            whole.rejected(documents, bytes);
+        }
         self.rejected.fetch_add(documents, Relaxed);
         self.reject_bytes.fetch_add(bytes, Relaxed);
     }

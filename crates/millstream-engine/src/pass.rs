@@ -28,7 +28,7 @@ pub(crate) async fn load_once(
     let mut feed = Feed::open(request, Arc::clone(&around.tally))?;
     let keys = request.delete_missing.as_ref().map(|wanted| Keys::new(&wanted.directory, wanted.memory_bytes));
     let keys = keys.transpose()?.map(Arc::new);
-    let mut run = match Run::begin(request, around, &mut feed, interrupted).await? {
+    let mut run = match Run::begin(request, around, &mut feed, interrupted, None).await? {
         Begun::Run(run) => run,
         Begun::Finished(receipt) => {
             return Ok(Outcome { receipt: *receipt, stopped: None, error: None, recalled: true });

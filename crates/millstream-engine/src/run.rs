@@ -1,7 +1,9 @@
 //! A run of a load: everything around its engine, from the first connection to the receipt.
 
 use crate::batch::{Keys, Splitter};
+use crate::budget::Budget;
 use crate::collection::{self, PreparedCollection, Provided};
+use crate::control::{Control, Session, Shared, alone};
 use crate::diagnosis;
 use crate::drain::Drain;
 use crate::engine::{Engine, Finish};
@@ -23,19 +25,21 @@ use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_document::transform;
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
-use millstream_model::{Counters, Receipt, TransformCounts, WalScope};
-use millstream_pg::{
-    ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, Several, may_pass, quote_identifier,
-};
+use millstream_model::{Counters, Position, Receipt, TransformCounts, WalScope};
+use millstream_pg::{Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, Several, may_pass};
 use millstream_store::limits::LOAD_LOCK_POLL;
-use millstream_store::{Added, SourceContent, load_lock};
+use millstream_store::{Added, Error as StoreError, SourceContent, load_lock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// A run that is recorded as ours.
 pub(crate) struct Run {
-    control: Connection,
+    control: Control,
+    /// The number of its session that holds the load's lock.
+    session: u64,
+    /// Whether other loads use the session too.
+    shares: bool,
     /// The table, if this run created it.
     made: Option<u32>,
     started: Instant,
@@ -52,6 +56,16 @@ struct Ready {
     wal_before: Option<i64>,
 }
 
+/// What a run is opened with.
+struct Terms<'a> {
+    request: &'a LoadRequest,
+    around: &'a Surroundings,
+    drain: &'a Drain,
+    /// The load that an interrupted run has left.
+    interrupted: Option<i64>,
+    budget: Budget,
+}
+
 /// The result of beginning a run.
 pub(crate) enum Begun {
     Run(Box<Run>),
@@ -59,8 +73,19 @@ pub(crate) enum Begun {
     Finished(Box<Receipt>),
 }
 
+/// How far earlier runs of a load have come in its only source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watermark {
+    /// Every document before this place is committed.
+    pub offset: u64,
+    /// What its producer had said about the documents before it; `None` if the lanes of an earlier run have come to
+    /// different places.
+    pub hash: Option<u128>,
+}
+
 impl Run {
-    /// Connects, creates or checks the table, and records the run.
+    /// Connects, creates or checks the table, and records the run. A load of several in one process passes what they
+    /// share.
     ///
     /// # Errors
     /// Whatever prevents the load from beginning. No document is written then.
@@ -69,42 +94,89 @@ impl Run {
         around: &Surroundings,
         feed: &mut Feed,
         interrupted: Option<i64>,
+        shared: Option<&Shared>,
     ) -> Result<Begun, Error> {
         let drain = Drain::new(&around.stop, request.stop_wait);
-        let prepared = drain.bounds(Box::pin(prepare_database(request, around))).await;
-        let mut control = prepared.ok_or_else(|| drain.ended())??;
+        let Shared { control, budget } = match shared {
+            Some(shared) => shared.clone(),
+            None => {
+                let control = drain.bounds(Box::pin(Control::open(request, around))).await;
+                let control = control.ok_or_else(|| drain.ended())??;
+                Shared { control, budget: Budget::new(request.memory_bytes, 1) }
+            }
+        };
+        let session = drain.bounds(Box::pin(control.session())).await;
+        let mut session = session.ok_or_else(|| drain.ended())??;
         let started = Instant::now();
-        let provided = unless_stopped(around, collection::provide(&mut control, request, feed));
+        let terms = Terms { request, around, drain: &drain, interrupted, budget };
+        let begun = Box::pin(Self::open(&mut session, &terms, feed)).await;
+        let number = session.number;
+        if begun.as_ref().is_err_and(|error| !leaves_nothing_open(error)) {
+            session.abandon();
+        }
+        drop(session);
+        match begun? {
+            (made, Opened::Owned(ready)) => {
+                let (ready, shares) = (*ready, shared.is_some());
+                Ok(Begun::Run(Box::new(Self { control, session: number, shares, made, started, ready })))
+            }
+            // Somebody has loaded a stream of this name to its end.
+            (_, Opened::Finished(added)) if shared.is_some() => Err(Error::from(StoreError::AddedUp {
+                load_id: added.receipt.load_id,
+                problem: "a stream of this name, and has finished".into(),
+            })),
+            (_, Opened::Finished(added)) => finished(*added, around, feed).await,
+        }
+    }
+
+    /// Opens the load in a session. Returns the table too, if it was made for it.
+    async fn open(
+        session: &mut Session,
+        terms: &Terms<'_>,
+        feed: &mut Feed,
+    ) -> Result<(Option<u32>, Opened<Ready>), Error> {
+        let (control, Terms { request, around, drain, .. }) = (&mut session.connection, terms);
+        let provided = unless_stopped(around, collection::provide(control, request, feed));
         let provided = drain.bounds(Box::pin(provided)).await;
-        let provided = or_cancelled(provided, &control, &drain).await?;
+        let provided = or_cancelled(provided, control, drain).await?;
         let made = provided.made;
-        let decision = Self::decide(&mut control, provided, request, around, &drain, feed, interrupted);
+        let decision = Self::decide(control, provided, terms, feed);
         let decision = drain.bounds(Box::pin(decision)).await;
-        let ready = match or_cancelled(decision, &control, &drain).await {
-            Ok(Opened::Owned(ready)) => *ready,
-            Ok(Opened::Finished(added)) => return finished(*added, around, feed).await,
+        match or_cancelled(decision, control, drain).await {
+            Ok(opened) => Ok((made, opened)),
             Err(error) => {
                 if made.is_some() {
                     // If this fails, an empty table stays, which does no harm. The error to report is the first one.
                     let withdrawn = millstream_store::withdraw(&mut control.client, &request.schema, None, made);
                     let _ = drain.settles(withdrawn).await;
                 }
-                return Err(error);
+                Err(error)
             }
-        };
-        Ok(Begun::Run(Box::new(Self { control, made, started, ready })))
+        }
+    }
+
+    /// How far earlier runs of the load have come, if any.
+    pub(crate) fn watermark(&self) -> Option<Watermark> {
+        let before = &self.ready.lanes.owned.before;
+        let (source, prefix) = before.prefix?;
+        let floor = before.floors.iter().copied().min().unwrap_or_default();
+        let agree = floor == Position { source, offset: prefix.length };
+        Some(Watermark { offset: floor.offset, hash: agree.then_some(prefix.hash) })
+    }
+
+    /// The load's number.
+    pub(crate) fn load_id(&self) -> i64 {
+        self.ready.lanes.owned.load_id
     }
 
     /// Decides what is loaded into what, and records the load.
     async fn decide(
         control: &mut Connection,
         provided: Provided,
-        request: &LoadRequest,
-        around: &Surroundings,
-        drain: &Drain,
+        terms: &Terms<'_>,
         feed: &mut Feed,
-        interrupted: Option<i64>,
     ) -> Result<Opened<Ready>, Error> {
+        let Terms { request, around, drain, interrupted, budget } = terms;
         let prepared = Box::pin(collection::prepare(control, request, provided, &*around.observer));
         let prepared = unless_stopped(around, prepared).await?;
         let PreparedCollection { plan, watched, turns } = prepared;
@@ -118,7 +190,7 @@ impl Run {
             let warning = "repeating this command adds the same values again; pass --source-name to prevent that";
             around.observer.event(Event::Warning(warning.to_owned()));
         }
-        let owned = match lifecycle::open(&mut control.client, &plan, &identity, count, interrupted).await? {
+        let owned = match lifecycle::open(&mut control.client, &plan, &identity, count, *interrupted).await? {
             Opened::Owned(owned) => *owned,
             Opened::Finished(added) => return Ok(Opened::Finished(added)),
         };
@@ -134,9 +206,10 @@ impl Run {
             plan,
             owned,
             count,
-            around: around.clone(),
+            budget: budget.clone(),
+            around: Surroundings::clone(around),
             turns,
-            drain: drain.clone(),
+            drain: Drain::clone(drain),
         };
         Ok(Opened::Owned(Box::new(Ready { lanes: Arc::new(lanes), connections, watched, wal_before })))
     }
@@ -175,7 +248,7 @@ impl Run {
     /// documents would not notice that.
     pub(crate) async fn hold(&mut self) -> Error {
         loop {
-            self.control.ended().await;
+            self.control.ended(self.session).await;
             let mut failures = Failures::default();
             while let Err(error) = self.lock_again().await {
                 if error.kind() == ErrorKind::Fenced {
@@ -189,17 +262,23 @@ impl Run {
 
     /// Takes the lock of our load in a new session, as soon as the server has noticed that the old one is gone.
     async fn lock_again(&mut self) -> Result<(), Error> {
-        let Lanes { plan, owned, around, .. } = &*self.ready.lanes;
-        let again = connect_control(&around.db).await?;
+        let Lanes { plan, owned, .. } = &*self.ready.lanes;
+        let lock = load_lock(plan.schema(), owned.load_id);
         let poll = Poll::forever(LOAD_LOCK_POLL);
         loop {
-            let locked = load_lock(plan.schema(), owned.load_id).try_lock(&again.client).await?;
-            if !millstream_store::load::is_ours(&again.client, plan.schema(), owned.load_id, owned.run).await? {
-                // The session ends, and with it the lock, which would block others for nothing.
+            let session = self.control.session().await?;
+            let (number, client) = (session.number, &session.connection.client);
+            let locked = lock.try_lock(client).await?;
+            if !millstream_store::load::is_ours(client, plan.schema(), owned.load_id, owned.run).await? {
+                if locked {
+                    // It would block others for nothing.
+                    lock.unlock(client).await?;
+                }
                 return Err(Error::fenced(owned.load_id));
             }
+            drop(session);
             if locked {
-                self.control = again;
+                self.session = number;
                 return Ok(());
             }
             poll.again().await;
@@ -218,13 +297,15 @@ impl Run {
     }
 
     async fn close(self, mut finish: Finish, contents: Vec<Option<SourceContent>>) -> Result<Outcome, Error> {
-        let Self { mut control, made, started, ready } = self;
+        let Self { control, shares, made, started, ready, .. } = self;
         let Lanes { plan, owned, around, .. } = &*ready.lanes;
         let (request, schema) = (&plan.request, plan.schema());
         failpoint::hit("lanes-ended").await?;
         let table = (&request.collection, plan.table_oid, &plan.key);
         if let Some(error) = finish.error.take() {
-            finish.error = Some(diagnosis::explained(&control.client, schema, table, error).await);
+            let session = control.last().await;
+            let explained = diagnosis::explained(&session.connection.client, schema, table, error).await;
+            finish.error = Some(explained);
         }
         let reason = finish.stopped.as_ref().map(ToString::to_string);
         let closing = Closing {
@@ -235,39 +316,48 @@ impl Run {
         };
         let mut failures = Failures::default();
         loop {
-            let wal = ready.wal_bytes(&finish.reports, wal_position(&control).await);
+            let mut session = match control.session().await {
+                Ok(session) => session,
+                // The server, or the connection, fails below too.
+                Err(_) => control.last().await,
+            };
+            let wal = ready.wal_bytes(&finish.reports, wal_position(&session.connection).await);
             let receipt = |counters, outcomes: &[u64]| {
                 let mut stages = transform::counts(&request.transforms, outcomes);
                 stages.extend(around.tally.not_finite());
                 ready.receipt(started, &finish, wal, counters, stages)
             };
-            let closed = lifecycle::close(&mut control.client, plan, owned, &closing, receipt).await;
+            let client = &mut session.connection.client;
+            let closed = lifecycle::close(client, plan, owned, &closing, receipt).await;
             let failure = match closed {
                 Ok(Closed { receipt, warning }) => {
                     around.observer.warn(warning);
                     let Finish { stopped, error, .. } = finish;
                     let unread = stopped.is_some() && receipt.counters.read == 0;
                     let ended = Ok(Outcome { receipt, stopped, error, recalled: false });
-                    if unread && matches!(Next::after(request, &ended), Next::Done) {
+                    if shares {
+                        // If this fails, the session has ended, and with it the lock.
+                        let _ = load_lock(schema, owned.load_id).unlock(&*client).await;
+                    } else if unread && matches!(Next::after(request, &ended), Next::Done) {
                         // If this fails, an empty record stays, which does no harm. The outcome says more.
                         let load_id = Some(owned.load_id);
-                        let _ = millstream_store::withdraw(&mut control.client, schema, load_id, made).await;
+                        let _ = millstream_store::withdraw(client, schema, load_id, made).await;
                     }
                     return ended;
                 }
                 Err(failure) => failure,
             };
+            drop(session);
             // If another run follows, the lanes have not waited for the server.
             let waited = !request.reads_again();
             let tried = failures.count() + 1;
             let given_up = waited && finish.stopped == Some(StopReason::Failed) && tried >= SETTLE_FAILED_TRIES_MAX;
             if given_up || !failures.wait(failure.kind()).await {
-                let failure = diagnosis::explained(&control.client, schema, table, failure).await;
+                let session = control.last().await;
+                let failure = diagnosis::explained(&session.connection.client, schema, table, failure).await;
                 return Err(decisive(failure, finish.error));
             }
-            if let Ok(again) = connect_control(&around.db).await {
-                control = again;
-            }
+            control.last().await.abandon();
         }
     }
 }
@@ -279,6 +369,11 @@ async fn unless_stopped<T>(around: &Surroundings, work: impl Future<Output = Res
         reason = around.stop.wait() => Err(Error::Stopped(reason)),
         done = work => done,
     }
+}
+
+/// Whether a load that could not be opened because of this error leaves a session as it found it.
+fn leaves_nothing_open(error: &Error) -> bool {
+    matches!(error, Error::Store(StoreError::LoadRunning { .. }))
 }
 
 /// What was done on the control connection. `None` if it took too long: what the server still does of it is cancelled.
@@ -368,62 +463,6 @@ fn decisive(failure: Error, of_engine: Option<Error>) -> Error {
     }
 }
 
-/// Connects, checks that a load can work with this server and database, and creates our tables if they are missing.
-async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Result<Connection, Error> {
-    let mut control = connect_control(&around.db).await?;
-    let second = connect_control(&around.db).await.map_err(alone)?;
-    millstream_pg::ensure_session_pooling(&control, &second).await?;
-    // Before the lanes connect: a pool may have just enough for them.
-    second.close().await;
-    require_plain(&control).await?;
-    require_writes(&control).await?;
-    if (request.layout.examine)(&control, request.durability).await? {
-        around.observer.event(Event::WalFree);
-    }
-    around.observer.warn(request.durability.check(&control).await?);
-    let schema = &request.schema;
-    around.observer.warn(schema.ensure(&mut control.client).await?.map(|bound| bound.to_string()));
-    around.observer.warn(millstream_store::orphaned_segments::drop_segments(&mut control.client, schema).await?);
-    Ok(control)
-}
-
-pub(crate) async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> {
-    // Whoever holds what it waits for is named meanwhile.
-    let control = millstream_pg::connect(db, &SessionSettings::control().with("lock_timeout", "0")).await?;
-    control.client.batch_execute(include_str!("write/durable.sql")).await?;
-    Ok(control)
-}
-
-/// Refuses Citus, which answers several of our statements in its own way.
-async fn require_plain(control: &Connection) -> Result<(), Error> {
-    let sql = "select exists (select from pg_catalog.pg_extension where extname = 'citus')";
-    if !control.client.query_one(sql, &[]).await?.get::<_, bool>(0) {
-        return Ok(());
-    }
-    let database = &control.server.database;
-    Err(Error::refused(
-        format!("database {database} has the extension citus, which Millstream does not support yet"),
-        "load into a database without it, and copy the table from there",
-    ))
-}
-
-/// Refuses a role or a database that is set to read only, because waiting does not change that.
-async fn require_writes(control: &Connection) -> Result<(), Error> {
-    let sql = "select source from pg_catalog.pg_settings \
-               where name = 'default_transaction_read_only' and setting = 'on' and source like any ('{%user%,%database%}')";
-    let Some(row) = control.client.query_opt(sql, &[]).await? else { return Ok(()) };
-    let (role, database) = (quote_identifier(&control.server.role), quote_identifier(&control.server.database));
-    let altered = match row.get(0) {
-        "database" => format!("database {database}"),
-        "user" => format!("role {role}"),
-        _ => format!("role {role} in database {database}"),
-    };
-    Err(Error::refused(
-        format!("default_transaction_read_only is on for {altered}, so that nothing can be written"),
-        format!("alter {altered} set default_transaction_read_only = off; or load as another role"),
-    ))
-}
-
 /// As many lanes as the server has cores, if we know them, but few connections in any case.
 async fn lane_count(control: &Connection, around: &Surroundings, asked: Option<u16>) -> Result<u16, Error> {
     if let Some(lanes) = asked {
@@ -451,18 +490,6 @@ async fn connect_lanes(around: &Surroundings, plan: &LoadPlan, lanes: u16) -> Re
         around.observer.event(Event::Warning(warning));
     }
     Ok(open)
-}
-
-/// Why a server that has answered does not answer a second time.
-fn alone(error: Error) -> Error {
-    if !matches!(&error, Error::Postgres(error) if error.is_unanswered()) {
-        return error;
-    }
-    Error::refused(
-        "the server gives this load one connection, and does not answer when it asks for a second one",
-        "a load needs two at once; if they come through a pool, let it have more (PgBouncer: default_pool_size, \
-         max_db_connections), or connect to the server itself",
-    )
 }
 
 fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {

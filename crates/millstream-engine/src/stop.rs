@@ -25,6 +25,8 @@ pub enum StopReason {
         /// What is wrong.
         detail: String,
     },
+    /// Its program has closed the stream and may continue it.
+    Suspended,
     /// An error that retrying does not fix.
     Failed,
 }
@@ -39,6 +41,7 @@ impl std::fmt::Display for StopReason {
             Self::Damage { source, offset, line, detail } => {
                 write!(f, "source {source} is damaged at byte {offset}, line {line}: {detail}")
             }
+            Self::Suspended => f.write_str("suspended"),
             Self::Failed => f.write_str("failed"),
         }
     }

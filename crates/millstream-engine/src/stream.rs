@@ -1,12 +1,14 @@
 //! Documents that many tasks of a program send, and the commit that each task can wait for.
 
-use crate::engine::{Engine, Finish, Intake};
+use crate::control::Shared;
+use crate::engine::{Engine, Finish, Intake, Room};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::limits::{SEND_BYTES_MAX, SEND_LINES_MAX};
 use crate::outcome::{Outcome, Surroundings};
+use crate::placed::Placed;
 use crate::request::LoadRequest;
-use crate::run::{Begun, Run};
+use crate::run::{Begun, Run, Watermark};
 use crate::stop::{Stop, StopReason};
 use bytes::Bytes;
 use millstream_document::chunk::Chunk;
@@ -60,7 +62,7 @@ use tokio::task::JoinHandle;
 /// The documents of all producers are one source, in the order in which the sends resolve. The position and line of a
 /// reject refer to that source, and [`Commit`] says where a send begins in it.
 ///
-/// A stream cannot be resumed. The program knows what it has sent, and [`Commit`] says what of it is committed. Send
+/// A stream that is opened like this cannot be resumed; one of a [`Service`](crate::Service) can. The program knows what it has sent, and [`Commit`] says what of it is committed. Send
 /// the rest to another stream. In most modes it does no harm to send committed documents again; in `sum` they count
 /// again. A stream that is dropped without being closed ends as if its process had been killed.
 #[must_use = "a stream is to be closed"]
@@ -71,7 +73,14 @@ pub struct Stream {
     engine: Engine,
     stop: Stop,
     place: Arc<Mutex<NextPosition>>,
+    load_id: i64,
+    watermark: Option<Watermark>,
+    /// What it takes from its service, and gives back when it ends.
+    member: Option<Member>,
 }
+
+/// A stream's part in a service. Its name is free again when it is dropped.
+pub(crate) type Member = Box<dyn Send + Sync>;
 
 /// Sends documents to a stream. Each clone is a producer of its own.
 #[derive(Debug, Clone)]
@@ -115,13 +124,33 @@ impl Stream {
     pub async fn open(request: &LoadRequest, around: &Surroundings) -> Result<Self, Error> {
         request.check_stream()?;
         let request = LoadRequest { resume: false, format: "ndjson".into(), ..request.clone() };
-        let mut feed = Feed::of_stream(&request, Arc::clone(&around.tally));
-        let begun = Box::pin(Run::begin(&request, around, &mut feed, None));
-        let mut run = match around.attended(request.standstill_after, begun).await? {
+        let feed = Feed::of_stream(&request, Arc::clone(&around.tally), false, None);
+        let begun = Box::pin(Self::begin(&request, around, feed, None));
+        around.attended(request.standstill_after, begun).await
+    }
+
+    /// Opens a stream that shares a session and the memory with others, and so does not look for standstills itself.
+    pub(crate) async fn of_service(
+        request: &LoadRequest,
+        around: &Surroundings,
+        feed: Feed,
+        (shared, member): (&Shared, Member),
+    ) -> Result<Self, Error> {
+        Ok(Self { member: Some(member), ..Self::begin(request, around, feed, Some(shared)).await? })
+    }
+
+    async fn begin(
+        request: &LoadRequest,
+        around: &Surroundings,
+        mut feed: Feed,
+        shared: Option<&Shared>,
+    ) -> Result<Self, Error> {
+        let mut run = match Box::pin(Run::begin(request, around, &mut feed, None, shared)).await? {
             Begun::Run(run) => run,
             Begun::Finished(_) => return Err(Error::BrokenOff("a stream has begun as one that is finished")),
         };
-        let engine = match around.attended(request.standstill_after, Box::pin(run.start_engine(None))).await {
+        let (load_id, watermark) = (run.load_id(), run.watermark());
+        let engine = match Box::pin(run.start_engine(None)).await {
             Ok(engine) => engine,
             Err(error) => {
                 let outcome = run.end(Finish::failed(error), Vec::new()).await?;
@@ -131,20 +160,35 @@ impl Stream {
             }
         };
         let (closing, closed) = oneshot::channel();
-        let (around_run, after) = (around.clone(), request.standstill_after);
+        let (around_run, after, alone) = (around.clone(), request.standstill_after, shared.is_none());
         let run = tokio::spawn(async move {
             let mut run = run;
-            let held = async {
+            let held = Box::pin(async {
                 tokio::select! {
                     // The lanes notice with the next document.
                     _ = run.hold() => {}
                     _ = closed => {}
                 }
-            };
-            around_run.attended(after, Box::pin(held)).await;
+            });
+            match alone {
+                true => around_run.attended(after, held).await,
+                false => held.await,
+            }
             run
         });
-        Ok(Self { run, closing, engine, stop: around.stop.clone(), place: Arc::default() })
+        let offset = watermark.map_or(0, |watermark| watermark.offset);
+        let place = Arc::new(Mutex::new(NextPosition { offset, lines: 0 }));
+        Ok(Self { run, closing, engine, stop: around.stop.clone(), place, load_id, watermark, member: None })
+    }
+
+    /// The load's number.
+    pub fn load_id(&self) -> i64 {
+        self.load_id
+    }
+
+    /// How far earlier runs of the load have come: their producer continues there. `None` if they have committed nothing.
+    pub fn watermark(&self) -> Option<Watermark> {
+        self.watermark
     }
 
     /// A producer for one task.
@@ -165,11 +209,17 @@ impl Stream {
     /// emptied the unlogged collection, or a TRUNCATE has emptied the table. Every other failure is part of
     /// the [`Outcome`].
     pub async fn close(self) -> Result<Outcome, Error> {
-        let Self { run, closing, engine, stop, .. } = self;
-        let finish = engine.finish(Ok(stop.reason())).await;
+        let Self { run, closing, engine, stop, member, .. } = self;
+        let mut finish = engine.finish(Ok(stop.reason())).await;
+        if member.is_some() {
+            // Its load is not finished: another run resumes it.
+            finish.stopped.get_or_insert(StopReason::Suspended);
+        }
         drop(closing);
         let run = run.await.map_err(|_| Error::BrokenOff("the runtime of the stream ended before it"))?;
-        run.end(finish, Vec::new()).await
+        let ended = run.end(finish, Vec::new()).await;
+        drop(member);
+        ended
     }
 }
 
@@ -194,12 +244,7 @@ impl Producer {
             return Err(Error::refused(problem, hint));
         }
         let mut chunk = frame(bytes);
-        let room = tokio::select! {
-            biased;
-            _ = self.stop.wait() => None,
-            room = self.intake.room(&chunk) => room,
-        };
-        let room = room.ok_or(Error::StreamEnded("it takes no more documents"))?;
+        let room = self.room(&chunk).await?;
         let documents = chunk.frames.len() as u64;
         // Take the chunk while the place is locked, so that chunks are taken in the order of their positions.
         let mut place = self.place.lock().unwrap_or_else(|e| e.into_inner());
@@ -207,6 +252,43 @@ impl Producer {
         let rejected = room.take(chunk);
         drop(place);
         Ok(Commit { rejected, documents, position, line })
+    }
+
+    /// Sends documents whose places the program knows, such as their numbers in a log. When the stream is opened again, its
+    /// [`Stream::watermark`] is the place behind the last of them that is committed, with its hash. Otherwise as
+    /// [`Producer::send`].
+    ///
+    /// # Errors
+    /// As [`Producer::send`]; [`Error::Refused`] also when the first place is before the end of what was sent or committed.
+    pub async fn send_placed(&self, placed: Placed) -> Result<Commit, Error> {
+        if placed.bytes() > SEND_BYTES_MAX || placed.documents() as u64 > SEND_LINES_MAX {
+            let problem =
+                format!("{} documents of {} bytes are too many for one send", placed.documents(), placed.bytes());
+            let hint = format!("send at most {SEND_BYTES_MAX} bytes and {SEND_LINES_MAX} documents at once");
+            return Err(Error::refused(problem, hint));
+        }
+        let (begin, chunk) = (placed.begin(), placed.into_chunk());
+        let room = self.room(&chunk).await?;
+        let documents = chunk.frames.len() as u64;
+        let mut place = self.place.lock().unwrap_or_else(|e| e.into_inner());
+        if begin < place.offset {
+            let problem = format!("place {begin} is before place {}, up to which documents were sent", place.offset);
+            return Err(Error::refused(problem, "send each document once, in the order of their places"));
+        }
+        place.offset = chunk.end;
+        let rejected = room.take(chunk);
+        drop(place);
+        Ok(Commit { rejected, documents, position: Position { source: 0, offset: begin }, line: begin })
+    }
+
+    /// Waits until a chunk may be taken.
+    async fn room(&self, chunk: &Chunk) -> Result<Room<'_>, Error> {
+        let room = tokio::select! {
+            biased;
+            _ = self.stop.wait() => None,
+            room = self.intake.room(chunk) => room,
+        };
+        room.ok_or(Error::StreamEnded("it takes no more documents"))
     }
 }
 

@@ -28,6 +28,7 @@ mod resume;
 mod round_trips;
 mod scene;
 mod segments;
+mod service;
 mod standstill;
 mod times;
 mod unchanged;

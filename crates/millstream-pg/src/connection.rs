@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
@@ -56,6 +57,8 @@ pub struct ServerFacts {
 struct Driver {
     task: JoinHandle<()>,
     end: Arc<OnceLock<Error>>,
+    /// Its sender ends with the task.
+    gone: watch::Receiver<()>,
 }
 
 impl Drop for Driver {
@@ -80,12 +83,14 @@ impl Connection {
         let major = connection.parameter("server_version").map_or(0, major);
         let end = Arc::new(OnceLock::new());
         let reported = Arc::clone(&end);
+        let (alive, gone) = watch::channel(());
         let task = tokio::spawn(async move {
+            let _alive = alive;
             if let Err(error) = connection.await {
                 let _ = reported.set(Error::from(error));
             }
         });
-        let driver = Driver { task, end };
+        let driver = Driver { task, end, gone };
         let host = host.to_string();
         if major < limits::SERVER_VERSION_MIN / 10_000 {
             return Err(Error::unusable(
@@ -150,11 +155,12 @@ impl Connection {
         self.driver.end.get()
     }
 
-    /// Waits until the connection has ended, on either side.
-    pub async fn ended(&mut self) {
-        // A task that has finished must not be awaited again.
-        if !self.driver.task.is_finished() {
-            let _ = (&mut self.driver.task).await;
+    /// Resolves when the connection has ended, on either side. It does not borrow the connection.
+    pub fn end_signal(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut gone = self.driver.gone.clone();
+        async move {
+            // Nothing is ever sent, so the wait ends with the sender.
+            let _ = gone.changed().await;
         }
     }
 

@@ -473,15 +473,15 @@ async fn infer_version(
     wanted: &KeyRequest,
     feed: &mut Feed,
 ) -> Result<Option<(VersionType, String)>, Error> {
-    if request.sources.is_empty() {
-        return Err(Error::refused(
-            "a stream has no documents yet from which to infer the type of its versions",
-            format!("name it: newest:{}:TYPE", wanted.path_text()),
-        ));
-    }
     let sample = feed.sample().await?;
     if sample.iter().all(|chunk| chunk.frames.is_empty()) {
-        return Ok(None);
+        return match request.sources.is_empty() {
+            true => Err(Error::refused(
+                "a stream has no documents yet from which to infer the type of its versions",
+                format!("name it: newest:{}:TYPE", wanted.path_text()),
+            )),
+            false => Ok(None),
+        };
     }
     Ok(Some(decode::infer_version(sampled(&sample), wanted)?))
 }

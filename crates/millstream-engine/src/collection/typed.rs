@@ -111,11 +111,11 @@ fn lacking(request: &LoadRequest, table: &Table, columns: &[TypedColumn], missin
 
 /// Columns for the members of the first documents.
 async fn inferred(request: &LoadRequest, feed: &mut Feed) -> Result<Typed, Error> {
-    if request.sources.is_empty() {
+    let sample = feed.sample().await?;
+    if request.sources.is_empty() && sample.iter().all(|chunk| chunk.frames.is_empty()) {
         let problem = "a stream has no documents yet from which to choose its columns";
         return Err(Error::refused(problem, "name them: --column NAME:TYPE=PATH"));
     }
-    let sample = feed.sample().await?;
     let found = decode::infer_columns(sampled(&sample));
     if found.len() > COLUMNS_INFERRED_MAX {
         return Err(Error::refused(

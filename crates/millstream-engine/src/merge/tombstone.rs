@@ -12,6 +12,18 @@ pub struct Tombstone {
     pub(crate) value: String,
 }
 
+impl Tombstone {
+    /// Path from the document's root.
+    pub fn path(&self) -> &[String] {
+        &self.path.path
+    }
+
+    /// The value that deletes.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+}
+
 impl std::str::FromStr for Tombstone {
     type Err = ModeError;
 

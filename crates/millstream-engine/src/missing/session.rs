@@ -1,8 +1,8 @@
 //! The session that compares and deletes, and goes on in another one after an error that may pass.
 
+use crate::control::connect_control;
 use crate::error::Error;
 use crate::plan::LoadPlan;
-use crate::run::connect_control;
 use crate::turns::turn;
 use crate::watched::{Harmless, Stake, Watched};
 use crate::write::Lanes;

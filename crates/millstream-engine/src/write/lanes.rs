@@ -2,6 +2,7 @@
 
 use super::segment_plan::SegmentPlan;
 use super::texts::Texts;
+use crate::budget::Budget;
 use crate::drain::Drain;
 use crate::lifecycle::OwnedLoad;
 use crate::outcome::Surroundings;
@@ -16,6 +17,8 @@ pub(crate) struct Lanes {
     pub(crate) owned: OwnedLoad,
     /// How many they are.
     pub(crate) count: u16,
+    /// The memory of what is in flight, which other loads may share.
+    pub(crate) budget: Budget,
     pub(crate) around: Surroundings,
     /// Whether they write one at a time.
     pub(crate) turns: Turns,
@@ -44,11 +47,11 @@ impl Lanes {
 
     /// Bytes of documents that a lane commits at once.
     pub(super) fn batch_bytes_max(&self) -> usize {
-        self.plan.request.batch_bytes_max.min(self.plan.batch_memory(self.count))
+        self.plan.request.batch_bytes_max.min(self.plan.batch_memory(self.budget.lanes(self.count)))
     }
 
     /// A lane's share of the words in which the lanes together remember the keys that they have met.
     pub(super) fn met_words(&self) -> usize {
-        self.plan.request.met_words / usize::from(self.count)
+        self.plan.request.met_words / usize::from(self.budget.lanes(self.count))
     }
 }

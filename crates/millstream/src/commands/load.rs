@@ -599,6 +599,7 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
             let has_findings = nothing_was_enriched(&outcome.receipt.transforms) || has_rejects;
             Ok(if has_findings { Exit::Findings } else { Exit::Done })
         }
+        (Some(StopReason::Suspended), _) => Ok(Exit::Done),
         (Some(StopReason::Interrupted), _) => Ok(Exit::Interrupted),
         (Some(StopReason::Terminated), _) => Ok(Exit::Terminated),
         (Some(StopReason::HungUp), _) => Ok(Exit::HungUp),
