@@ -19,6 +19,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("millstream-ranges", &["model", "pg", "host", "input"]),
     ("millstream-engine", &["model", "pg", "input", "store", "document"]),
     ("millstream-publish", &["model", "pg", "store", "engine"]),
+    ("millstream-kafka", &["model", "pg", "store", "document", "engine"]),
     ("millstream-copy", &["model", "pg", "host", "input"]),
     ("millstream-doctor", &["model", "pg", "host", "change", "store"]),
     ("millstream-lab", &["model", "pg", "host", "local"]),

@@ -1,0 +1,250 @@
+//! Settings of the client, read from a file with the names that librdkafka gives them.
+
+use crate::error::Error;
+use crate::limits::PROPERTIES_BYTES_MAX;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Settings of the client.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Properties {
+    /// More brokers to ask first.
+    pub brokers: Vec<String>,
+    /// What the brokers call this client.
+    pub client_id: Option<String>,
+    /// The group for which offsets are written, for tools that show how far it is behind.
+    pub group: Option<String>,
+    /// Whether connections are encrypted.
+    pub tls: bool,
+    /// How the client proves who it is.
+    pub sasl: Option<Sasl>,
+    /// Certificates of those who sign the brokers' certificates.
+    pub ca: Option<PathBuf>,
+    /// The client's own certificate, and the file of its key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// What opens that file.
+    pub key_password: Option<String>,
+    /// Bytes that a broker returns at once.
+    pub fetch_bytes: Option<i32>,
+    /// Bytes of one partition that a broker returns at once.
+    pub partition_fetch_bytes: Option<i32>,
+    /// How long a broker waits for records.
+    pub fetch_wait: Option<Duration>,
+    /// How long an answer may take.
+    pub request_timeout: Option<Duration>,
+    /// The rack of this client, so that it reads from a near replica.
+    pub rack: Option<String>,
+}
+
+/// How a client proves who it is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sasl {
+    /// How.
+    pub mechanism: Mechanism,
+    /// Who.
+    pub username: String,
+    /// The password.
+    pub password: String,
+}
+
+/// A way to prove who one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mechanism {
+    /// The password is sent.
+    Plain,
+    /// SCRAM with SHA-256.
+    ScramSha256,
+    /// SCRAM with SHA-512.
+    ScramSha512,
+}
+
+/// Without passwords.
+impl std::fmt::Debug for Properties {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { brokers, client_id, group, tls, sasl, ca, certificate, .. } = self;
+        let sasl = sasl.as_ref().map(|sasl| (sasl.mechanism, &sasl.username));
+        f.debug_struct("Properties")
+            .field("brokers", brokers)
+            .field("client_id", client_id)
+            .field("group", group)
+            .field("tls", tls)
+            .field("sasl", &sasl)
+            .field("ca", ca)
+            .field("certificate", certificate)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Settings that others have, and what takes their place here.
+const INSTEAD: &[(&str, &str)] = &[
+    ("auto.offset.reset", "--from says where a partition begins, and --allow-gap what follows lost records"),
+    ("enable.auto.commit", "leave it out: offsets are written after the documents are committed"),
+    ("enable.auto.offset.store", "leave it out: offsets are written after the documents are committed"),
+    ("isolation.level", "leave it out: records of aborted transactions are never loaded"),
+    ("enable.ssl.certificate.verification", "leave it out, and name the brokers' authority: ssl.ca.location"),
+    ("ssl.truststore.location", "write its certificates as PEM: ssl.ca.location"),
+    ("ssl.keystore.location", "write them as PEM: ssl.certificate.location and ssl.key.location"),
+    ("sasl.jaas.config", "write sasl.username and sasl.password"),
+    ("key.deserializer", "leave it out: --message-key reads text and JSON"),
+    ("value.deserializer", "leave it out: messages are JSON"),
+];
+
+impl Properties {
+    /// Reads a file of settings: one a line, `name=value`. Lines that begin with `#` are comments.
+    ///
+    /// # Errors
+    /// Names the line. A value is never part of an error, because it may be a password.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let file = |error: &std::io::Error| Error::Refused(millstream_model::Refusal::file("read", path, error));
+        let mut text = String::new();
+        let opened = std::fs::File::open(path).map_err(|error| file(&error))?;
+        opened.take(PROPERTIES_BYTES_MAX).read_to_string(&mut text).map_err(|error| file(&error))?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// As [`Properties::read`], of a text. `place` names it in errors.
+    ///
+    /// # Errors
+    /// As [`Properties::read`].
+    pub fn parse(text: &str, place: &str) -> Result<Self, Error> {
+        let mut properties = Self::default();
+        let (mut protocol, mut mechanism, mut username, mut password) = (None, None, None, None);
+        let (mut certificate, mut key) = (None, None);
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with(['#', '!']) {
+                continue;
+            }
+            let wrong = |problem: String, hint: &str| Error::refused(format!("{place}:{number}: {problem}"), hint);
+            let (name, value) = line
+                .split_once('=')
+                .map(|(name, value)| (name.trim(), value.trim()))
+                .ok_or_else(|| wrong("a setting has no =".into(), "write NAME=VALUE, one a line"))?;
+            let text = || Some(value.to_owned());
+            let whole = || value.parse::<i32>().ok().filter(|&whole| whole > 0);
+            let whole = || whole().ok_or_else(|| wrong(format!("{name} takes a whole number above 0"), "correct it"));
+            let time = || Ok::<_, Error>(Some(Duration::from_millis(u64::from(whole()?.unsigned_abs()))));
+            match name {
+                "bootstrap.servers" | "metadata.broker.list" => {
+                    properties.brokers = value.split(',').map(|broker| broker.trim().to_owned()).collect();
+                }
+                "client.id" => properties.client_id = text(),
+                "group.id" => properties.group = text(),
+                "client.rack" => properties.rack = text(),
+                "security.protocol" => protocol = Some(value.to_ascii_uppercase()),
+                "sasl.mechanism" | "sasl.mechanisms" => mechanism = Some(value.to_ascii_uppercase()),
+                "sasl.username" => username = text(),
+                "sasl.password" => password = text(),
+                "ssl.ca.location" => properties.ca = Some(value.into()),
+                "ssl.certificate.location" => certificate = Some(PathBuf::from(value)),
+                "ssl.key.location" => key = Some(PathBuf::from(value)),
+                "ssl.key.password" => properties.key_password = text(),
+                "fetch.max.bytes" => properties.fetch_bytes = Some(whole()?),
+                "max.partition.fetch.bytes" | "fetch.message.max.bytes" => {
+                    properties.partition_fetch_bytes = Some(whole()?);
+                }
+                "fetch.wait.max.ms" => properties.fetch_wait = time()?,
+                "socket.timeout.ms" => properties.request_timeout = time()?,
+                _ => {
+                    let instead = INSTEAD.iter().find(|(other, _)| *other == name).map(|(_, instead)| *instead);
+                    let hint = instead.unwrap_or("see docs/guides/kafka.md for the settings that are known");
+                    return Err(wrong(format!("{name} is not a setting that Millstream takes"), hint));
+                }
+            }
+        }
+        let wrong = |problem: &str, hint: &str| Error::refused(format!("{place}: {problem}"), hint);
+        let (tls, sasl) = match protocol.as_deref().unwrap_or("PLAINTEXT") {
+            "PLAINTEXT" => (false, false),
+            "SSL" => (true, false),
+            "SASL_PLAINTEXT" => (false, true),
+            "SASL_SSL" => (true, true),
+            _ => return Err(wrong("security.protocol is none", "it is plaintext, ssl, sasl_plaintext or sasl_ssl")),
+        };
+        properties.tls = tls;
+        properties.sasl = match (sasl, username, password) {
+            (false, None, None) if mechanism.is_none() => None,
+            (false, ..) => {
+                return Err(wrong(
+                    "sasl.* is set, and security.protocol is without it",
+                    "it is sasl_ssl or sasl_plaintext",
+                ));
+            }
+            (true, Some(username), Some(password)) => {
+                let mechanism = match mechanism.as_deref() {
+                    Some("PLAIN") => Mechanism::Plain,
+                    Some("SCRAM-SHA-256") => Mechanism::ScramSha256,
+                    Some("SCRAM-SHA-512") => Mechanism::ScramSha512,
+                    _ => return Err(wrong("sasl.mechanism is none", "it is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")),
+                };
+                Some(Sasl { mechanism, username, password })
+            }
+            (true, ..) => return Err(wrong("sasl.username or sasl.password is missing", "write both")),
+        };
+        properties.certificate = match (certificate, key) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            _ => {
+                let problem = "a client's certificate and its key go together";
+                return Err(wrong(problem, "write ssl.certificate.location and ssl.key.location"));
+            }
+        };
+        let of_tls = properties.ca.is_some() || properties.certificate.is_some() || properties.key_password.is_some();
+        if of_tls && !tls {
+            return Err(wrong("ssl.* is set, and security.protocol is without it", "it is ssl or sasl_ssl"));
+        }
+        Ok(properties)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_pg::Explained as _;
+
+    #[test]
+    fn settings_are_read_by_their_names() {
+        let text = "# a comment\n\nbootstrap.servers = a:1, b:2\ngroup.id=loader\nsecurity.protocol=sasl_ssl\n\
+                    sasl.mechanisms=SCRAM-SHA-512\nsasl.username=u\nsasl.password= p=w \nssl.ca.location=/ca.pem\n\
+                    ssl.certificate.location=/c.pem\nssl.key.location=/k.pem\nfetch.max.bytes=1000\n\
+                    socket.timeout.ms=1500\n";
+        let read = Properties::parse(text, "f").unwrap();
+        assert_eq!(read.brokers, ["a:1", "b:2"]);
+        assert_eq!((read.group.as_deref(), read.tls, read.fetch_bytes), (Some("loader"), true, Some(1_000)));
+        let sasl = read.sasl.clone().unwrap();
+        assert_eq!((sasl.mechanism, sasl.password.as_str()), (Mechanism::ScramSha512, "p=w"));
+        assert_eq!(read.certificate, Some(("/c.pem".into(), "/k.pem".into())));
+        assert_eq!(read.request_timeout, Some(Duration::from_millis(1_500)));
+        assert!(!format!("{read:?}").contains("p=w"), "a password is not printed");
+        assert!(Properties::parse("", "f").unwrap() == Properties::default());
+    }
+
+    #[test]
+    fn what_is_wrong_names_its_line_and_no_value() {
+        for (text, says, hint) in [
+            ("a\n", "f:1: a setting has no =", "NAME=VALUE"),
+            ("\nqueued.max.messages.kbytes=1\n", "f:2: queued.max.messages.kbytes is not", "docs/guides/kafka.md"),
+            ("auto.offset.reset=secret\n", "f:1: auto.offset.reset is not", "--from"),
+            ("isolation.level=read_uncommitted\n", "isolation.level", "never loaded"),
+            ("enable.ssl.certificate.verification=false\n", "verification", "ssl.ca.location"),
+            ("fetch.max.bytes=secret\n", "f:1: fetch.max.bytes takes", "correct"),
+            ("security.protocol=secret\n", "security.protocol is none", "sasl_ssl"),
+            ("sasl.username=secret\n", "without it", "sasl_ssl"),
+            ("security.protocol=sasl_ssl\nsasl.username=secret\n", "missing", "both"),
+            ("security.protocol=sasl_ssl\nsasl.username=a\nsasl.password=secret\n", "sasl.mechanism", "PLAIN"),
+            ("security.protocol=ssl\nssl.key.location=secret\n", "go together", "ssl.certificate.location"),
+            ("ssl.ca.location=secret\n", "without it", "ssl"),
+        ] {
+            let Err(error) = Properties::parse(text, "f") else { panic!("{text}") };
+            assert!(error.to_string().contains(says), "{error}");
+            assert!(error.hint().is_some_and(|found| found.contains(hint)), "{text}: {:?}", error.hint());
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let Err(error) = Properties::read(Path::new("/nothing/here")) else { panic!("it is not there") };
+        assert!(error.to_string().contains("/nothing/here"), "{error}");
+    }
+}
