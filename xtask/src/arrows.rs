@@ -29,7 +29,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
         "millstream",
         &[
             "model", "pg", "host", "change", "local", "store", "input", "objects", "document", "ranges", "engine",
-            "publish", "copy", "guard", "network", "doctor", "lab",
+            "publish", "kafka", "copy", "guard", "network", "doctor", "lab",
         ],
     ),
     ("millstream-testkit", &["model", "pg", "host", "local"]),

@@ -27,6 +27,9 @@ pub const POLL_RECORDS_MAX: i32 = 10_000;
 /// Bytes that a broker returns at once, unless the properties say otherwise.
 pub const FETCH_BYTES_MAX: i32 = 16 << 20;
 
+/// How long connecting to a broker may take.
+pub const CONNECT_WAIT: Duration = Duration::from_secs(10);
+
 /// How long the client waits for records before it says how far it has come without any.
 pub const POLL_WAIT: Duration = Duration::from_millis(500);
 

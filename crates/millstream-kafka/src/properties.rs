@@ -23,8 +23,6 @@ pub struct Properties {
     pub ca: Option<PathBuf>,
     /// The client's own certificate, and the file of its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// What opens that file.
-    pub key_password: Option<String>,
     /// Bytes that a broker returns at once.
     pub fetch_bytes: Option<i32>,
     /// Bytes of one partition that a broker returns at once.
@@ -85,6 +83,7 @@ const INSTEAD: &[(&str, &str)] = &[
     ("enable.ssl.certificate.verification", "leave it out, and name the brokers' authority: ssl.ca.location"),
     ("ssl.truststore.location", "write its certificates as PEM: ssl.ca.location"),
     ("ssl.keystore.location", "write them as PEM: ssl.certificate.location and ssl.key.location"),
+    ("ssl.key.password", "decrypt the key into a file that only you can read: openssl pkcs8"),
     ("sasl.jaas.config", "write sasl.username and sasl.password"),
     ("key.deserializer", "leave it out: --message-key reads text and JSON"),
     ("value.deserializer", "leave it out: messages are JSON"),
@@ -139,7 +138,6 @@ impl Properties {
                 "ssl.ca.location" => properties.ca = Some(value.into()),
                 "ssl.certificate.location" => certificate = Some(PathBuf::from(value)),
                 "ssl.key.location" => key = Some(PathBuf::from(value)),
-                "ssl.key.password" => properties.key_password = text(),
                 "fetch.max.bytes" => properties.fetch_bytes = Some(whole()?),
                 "max.partition.fetch.bytes" | "fetch.message.max.bytes" => {
                     properties.partition_fetch_bytes = Some(whole()?);
@@ -189,7 +187,7 @@ impl Properties {
                 return Err(wrong(problem, "write ssl.certificate.location and ssl.key.location"));
             }
         };
-        let of_tls = properties.ca.is_some() || properties.certificate.is_some() || properties.key_password.is_some();
+        let of_tls = properties.ca.is_some() || properties.certificate.is_some();
         if of_tls && !tls {
             return Err(wrong("ssl.* is set, and security.protocol is without it", "it is ssl or sasl_ssl"));
         }

@@ -165,6 +165,11 @@ fn path(text: &str) -> Result<Vec<String>, String> {
 }
 
 impl EnrichArgs {
+    /// Whether any is asked for.
+    pub fn is_asked(&self) -> bool {
+        !self.enrich.is_empty()
+    }
+
     /// Whether this member of a document, or what is in it, is added.
     pub fn adds(&self, member: &str) -> bool {
         self.enrich.iter().any(|wish| wish.into.first().is_some_and(|first| first == member))

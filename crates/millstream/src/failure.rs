@@ -197,6 +197,15 @@ impl From<millstream_engine::Error> for Failure {
     }
 }
 
+impl From<millstream_kafka::Error> for Failure {
+    fn from(error: millstream_kafka::Error) -> Self {
+        match error {
+            millstream_kafka::Error::Engine(error) => error.into(),
+            error => Self::explained(&error),
+        }
+    }
+}
+
 impl From<millstream_ranges::Error> for Failure {
     fn from(error: millstream_ranges::Error) -> Self {
         match error {

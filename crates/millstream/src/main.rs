@@ -37,6 +37,7 @@ mod source_args;
 mod store_name;
 mod table;
 mod target;
+mod topic;
 
 use clap::{CommandFactory, Parser};
 use command_line::Args;

@@ -27,6 +27,11 @@ pub struct MissingArgs {
 }
 
 impl MissingArgs {
+    /// Whether they are to be deleted.
+    pub fn is_asked(&self) -> bool {
+        self.delete_missing
+    }
+
     /// Puts what was typed into a request.
     pub fn apply(&self, request: &mut LoadRequest) {
         let wanted = || DeleteMissing::new(self.delete_missing_max.percent(), std::env::temp_dir());

@@ -55,6 +55,17 @@ impl OriginArgs {
         if name.is_empty() { Vec::new() } else { vec![name.join(" and ")] }
     }
 
+    /// Refuses them for a topic, whose messages are in no file.
+    pub fn require_none(&self) -> Result<(), Failure> {
+        let option = match (&self.with_source, self.with_partitions) {
+            (Some(_), _) => "--with-source",
+            (None, true) => "--with-partitions",
+            (None, false) => return Ok(()),
+        };
+        Err(Failure::user(format!("{option} does not go with a topic"))
+            .hint("leave it out; --with-message MEMBER adds where a message comes from"))
+    }
+
     /// Adds the transform to a request whose sources are final, behind those of its enrichments.
     pub fn apply(&self, request: &mut LoadRequest, enrich: &EnrichArgs) -> Result<(), Failure> {
         let Some(name) = self.names().pop() else { return Ok(()) };

@@ -2,6 +2,7 @@
 
 use crate::quantity;
 use millstream_engine::Durability;
+use millstream_kafka::{Account, PartitionAccount};
 use millstream_model::{COUNTERS, Receipt, TransformCounts, WalScope};
 
 /// What a column of the receipt means, for people.
@@ -97,6 +98,32 @@ pub fn text(receipt: &Receipt) -> String {
     }
     lines.push(how);
     lines.extend(Durability::by_name(&receipt.durability).map(|durability| format!("  {}", durability.promise)));
+    lines.join("\n")
+}
+
+/// The account of a topic, without counts that are zero.
+pub fn topic(account: &Account) -> String {
+    let partitions = account.partitions.len() as u64;
+    let of = quantity::things(partitions, "partition");
+    let mut lines = vec![format!("receipt of topic {} into {}, {of}", account.topic, account.collection)];
+    let counters = COUNTERS.iter().zip(account.counters.to_array()).filter(|(name, _)| **name != "bytes_read");
+    lines.extend(counts(counters.map(|(name, value)| (*name, value, meaning(name))), &["read"]));
+    for PartitionAccount { partition, offset, gap, receipt } in &account.partitions {
+        let mut line = format!("  partition {partition} up to offset {offset}, load {}", receipt.load_id);
+        if receipt.counters.rejected > 0 {
+            line.push_str(&format!(", {} rejected", quantity::count(receipt.counters.rejected)));
+        }
+        if *gap > 0 {
+            line.push_str(&format!(", at most {} removed before", quantity::things(*gap, "record")));
+        }
+        lines.push(line);
+    }
+    lines.push(format!(
+        "  {:.2} s, {} documents/s, {} read",
+        account.seconds,
+        quantity::rate(account.rows_per_second),
+        quantity::bytes(account.counters.bytes_read),
+    ));
     lines.join("\n")
 }
 

@@ -93,6 +93,45 @@ enum Types {
 }
 
 impl SourceArgs {
+    /// Refuses options that say how files are written, for messages.
+    pub fn require_plain(&self) -> Result<(), Failure> {
+        let Self {
+            format,
+            root,
+            encoding,
+            skip_lines,
+            delimiter,
+            quote,
+            null,
+            header,
+            trim,
+            types,
+            nan,
+            extended_json,
+        } = self;
+        let typed = [
+            (![AUTO, "ndjson"].contains(&format.as_str()), "--format"),
+            (root.is_some(), "--root"),
+            (encoding.name != ENCODINGS[0].name, "--encoding"),
+            (*skip_lines > 0, "--skip-lines"),
+            (delimiter.is_some(), "--delimiter"),
+            (quote.is_some(), "--quote"),
+            (null.is_some(), "--null"),
+            (!header.is_empty(), "--header"),
+            (*trim, "--trim"),
+            (*types != Types::Text, "--types"),
+            (*nan != NANS[0].0, "--nan"),
+            (*extended_json, "--extended-json"),
+        ];
+        match typed.iter().find(|(typed, _)| *typed) {
+            Some((_, option)) => {
+                Err(Failure::user(format!("{option} does not go with a topic: its messages are JSON"))
+                    .hint("leave it out: it says how files are written"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Puts what was typed into a request.
     pub fn apply(&self, request: &mut LoadRequest) {
         request.format.clone_from(&self.format);

@@ -16,9 +16,10 @@ use crate::screen::visible;
 use crate::signal::Signals;
 use crate::source_args::{Key, SourceArgs, key, sources};
 use crate::target::{self, Database, Purpose};
+use crate::topic::{self, TopicArgs};
 use crate::{preview, receipt};
 use clap::builder::TypedValueParser;
-use millstream_document::source::{self, SourceError};
+use millstream_document::source::{self, Objects, SourceError};
 use millstream_document::transform::Transform;
 use millstream_engine::limits::{REJECT_BYTES_TOTAL_MAX, REJECTS_MAX};
 use millstream_engine::{
@@ -26,6 +27,7 @@ use millstream_engine::{
     SkipUnchanged, Stop, StopReason, Surroundings, Tally, Tombstone,
 };
 use millstream_host::shell_word;
+use millstream_kafka::Address;
 use millstream_model::{CollectionName, Counters, Receipt, TransformCounts, WalScope};
 use millstream_pg::ConnInfo;
 use millstream_publish::{RefreshRequest, estimate};
@@ -51,6 +53,7 @@ Examples:
   millstream load events.ndjson --into events --key id --publish events_read
   millstream load dump.ndjson.gz --into users --key id --delete-missing
   millstream load 'drop/*.json.gz' --into events --key id --skip-loaded
+  millstream load kafka://broker.example.com/orders --into orders --key id
 
 KEY is [COLUMN=]PATH[:TYPE]; a comma separates several. PATH is a.b.c or a JSON
 Pointer (/a~1b). TYPE is text, varchar(N), bigint, integer, smallint, numeric,
@@ -69,7 +72,7 @@ This also holds for the key.
 If a load was stopped or killed, or failed, run the same command again. It
 resumes after the last commit.";
 
-/// Load documents from files or standard input into a collection
+/// Load documents from files, standard input or Kafka into a collection
 ///
 /// The files are NDJSON, JSON, CSV, TSV, Parquet, Arrow, BSON or files of rejects. Millstream recognises gzip and
 /// zstd by their content. The collection is a plain table: the key's columns and `doc jsonb`. The load creates it if it
@@ -88,6 +91,9 @@ pub struct LoadArgs {
     /// A file may also be an object: s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY or https://HOST/PATH. All but
     /// the last may be patterns. Credentials are looked for where the store's own tools look. AWS_ENDPOINT_URL names a
     /// server of your own that speaks as S3 does.
+    ///
+    /// In place of files, kafka://HOST[:PORT][,..]/TOPIC names a topic, which is loaded until the load is stopped. Each
+    /// record is loaded once.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -101,6 +107,9 @@ pub struct LoadArgs {
 
     #[command(flatten)]
     source: SourceArgs,
+
+    #[command(flatten)]
+    topic: TopicArgs,
 
     #[command(flatten)]
     enrich: EnrichArgs,
@@ -242,6 +251,8 @@ pub struct LoadArgs {
     publish: Vec<CollectionName>,
 
     /// Name for standard input or a pipe; the load resumes if you give the same stream with the same name again
+    ///
+    /// For a topic, it tells topics of one name apart, such as those of two clusters.
     #[arg(long, value_name = "NAME")]
     source_name: Option<String>,
 
@@ -309,7 +320,14 @@ fn durabilities() -> impl TypedValueParser<Value = &'static Durability> {
 
 /// Runs the command.
 pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
-    let mut request = request(args)?;
+    if let Some(address) = topic::address(&args.files)? {
+        return load_topic(args, address, output, signals).await;
+    }
+    args.topic.require_none()?;
+    let mut request = request(args, sources(&args.files)?)?;
+    args.source.apply(&mut request);
+    request.dialect.strict_quotes = args.strict;
+    request.check()?;
     look_for(&request)?;
     refuse_rejects_on_stdout(args)?;
     let db = target::resolve(&args.target, Purpose::Work).await?;
@@ -477,6 +495,61 @@ fn look_for(request: &LoadRequest) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses what was typed for files and does not go with a topic.
+fn refuse_for_topic(args: &LoadArgs) -> Result<(), Failure> {
+    args.source.require_plain()?;
+    args.origin.require_none()?;
+    let refused = [
+        (args.strict, "--strict", "leave it out: messages are read once"),
+        (args.dry_run, "--dry-run", "leave it out"),
+        (args.lanes.is_some(), "--lanes", "leave it out: each partition has one lane"),
+        (args.rejects.is_some(), "--rejects", "leave it out; `millstream rejects` prints rejects"),
+        (!args.publish.is_empty(), "--publish", "leave it out; `millstream refresh` refreshes models"),
+        (args.skip_loaded, "--skip-loaded", "leave it out: a partition continues behind what is committed"),
+        (args.missing.is_asked(), "--delete-missing", "leave it out; with --message-key, empty messages delete"),
+        (args.enrich.is_asked(), "--enrich", "leave it out: documents of a topic are not changed on the way"),
+    ];
+    match refused.iter().find(|(typed, ..)| *typed) {
+        Some((_, option, hint)) => Err(Failure::user(format!("{option} does not go with a topic")).hint(*hint)),
+        None => Ok(()),
+    }
+}
+
+/// Loads a topic of Kafka, until it is stopped or up to the offsets that it has now.
+async fn load_topic(args: &LoadArgs, address: Address, output: Output, signals: Signals) -> Result<Exit, Failure> {
+    refuse_for_topic(args)?;
+    let load = request(args, (Vec::new(), Objects::default()))?;
+    let wanted = args.topic.request(address, load, args.delete_when.as_ref())?;
+    let client = Arc::new(args.topic.connect(&wanted.address).await?);
+    let db = target::resolve(&args.target, Purpose::Work).await?;
+    let _keeper = Keeper::watch(&args.target);
+    let loading = async |around: &Surroundings| millstream_kafka::load(&wanted, Arc::clone(&client), around).await;
+    let (outcome, _) = watched(&db, args.progress, signals, loading).await;
+    let millstream_kafka::Outcome { account, stopped, error } = outcome?;
+    let shown = output.print(&account, &receipt::topic(&account));
+    let name = shell_word(&wanted.load.collection);
+    if account.counters.rejected > 0 {
+        note(&format!("hint: millstream rejects {name}"));
+    }
+    let exit = match (stopped, error) {
+        (_, Some(error)) => return Err(error.into()),
+        (Some(StopReason::Interrupted), None) => Exit::Interrupted,
+        (Some(StopReason::Terminated), None) => Exit::Terminated,
+        (Some(StopReason::HungUp), None) => Exit::HungUp,
+        (Some(StopReason::Rejects), None) => {
+            let see = format!("see `millstream rejects {name}`; the same command with a higher --max-rejects resumes");
+            return Err(Failure::user("stopped: too many messages of a partition were rejected").hint(see));
+        }
+        (Some(reason), None) => return Err(Failure::bug(format!("a topic's load ended without an error: {reason}"))),
+        (None, None) if account.counters.rejected > 0 => Exit::Findings,
+        (None, None) => Exit::Done,
+    };
+    if matches!(exit, Exit::Interrupted | Exit::Terminated | Exit::HungUp) {
+        note("what the receipt counts is committed; run the same command again to continue behind it");
+    }
+    shown.map(|()| exit)
+}
+
 /// Runs a load with progress on stderr; the first signal ends it in good order.
 pub(super) async fn run_load(
     request: &LoadRequest,
@@ -484,6 +557,29 @@ pub(super) async fn run_load(
     progress: ProgressChoice,
     signals: Signals,
 ) -> Result<Outcome, Error> {
+    let loading = async |around: &Surroundings| millstream_engine::load(request, around).await;
+    let (outcome, tally) = watched(db, progress, signals, loading).await;
+    // Those say themselves what became of the documents.
+    let truncated = |error: &Error| {
+        matches!(error, Error::Emptied { .. } | Error::PartitionEmptied { .. } | Error::PerhapsTruncated { .. })
+    };
+    if outcome.as_ref().is_err_and(|error| !truncated(error)) && tally.documents() > 0 {
+        let committed = quantity::things(tally.documents(), "document");
+        note(&format!(
+            "{committed} of this run are committed, but their load could not be closed, so there is no receipt; {}",
+            again(request)
+        ));
+    }
+    outcome
+}
+
+/// Does what loads, with progress on stderr; the first signal ends it in good order. Also returns what it has counted.
+async fn watched<T>(
+    db: &ConnInfo,
+    progress: ProgressChoice,
+    signals: Signals,
+    load: impl AsyncFnOnce(&Surroundings) -> T,
+) -> (T, Arc<Tally>) {
     let (stop, tally) = (Stop::default(), Arc::new(Tally::default()));
     let progress = Progress::start(progress, Arc::clone(&tally));
     let asked = stop.clone();
@@ -501,21 +597,10 @@ pub(super) async fn run_load(
     });
     let around =
         Surroundings { db: db.clone(), stop, observer: Arc::new(progress.printer()), tally: Arc::clone(&tally) };
-    let outcome = millstream_engine::load(request, &around).await;
+    let loaded = Box::pin(load(&around)).await;
     watch.abort();
     progress.finish();
-    // Those say themselves what became of the documents.
-    let truncated = |error: &Error| {
-        matches!(error, Error::Emptied { .. } | Error::PartitionEmptied { .. } | Error::PerhapsTruncated { .. })
-    };
-    if outcome.as_ref().is_err_and(|error| !truncated(error)) && tally.documents() > 0 {
-        let committed = quantity::things(tally.documents(), "document");
-        note(&format!(
-            "{committed} of this run are committed, but their load could not be closed, so there is no receipt; {}",
-            again(request)
-        ));
-    }
-    outcome
+    (loaded, tally)
 }
 
 /// The unfinished load that a run was to resume, and the transforms that it began with, if they differ.
@@ -637,13 +722,10 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
     }
 }
 
-fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
-    let (sources, objects) = sources(&args.files)?;
+fn request(args: &LoadArgs, (sources, objects): (Vec<String>, Objects)) -> Result<LoadRequest, Failure> {
     let key = args.source.key(args.key.as_ref(), &sources)?;
     let mut request = LoadRequest::new(args.into.clone(), key, sources);
     request.objects = objects;
-    args.source.apply(&mut request);
-    request.dialect.strict_quotes = args.strict;
     request.transforms = [args.source.transforms(), args.enrich.transforms(&request.key)?].concat();
     request.source_name.clone_from(&args.source_name);
     request.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
@@ -669,7 +751,6 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     // A higher `--max-rejects` also raises the limit of bytes. Otherwise long documents would hit that limit first.
     request.reject_bytes_max = REJECT_BYTES_TOTAL_MAX.saturating_mul(args.max_rejects.div_ceil(REJECTS_MAX).max(1));
     request.schema = target::schema(&args.target);
-    request.check()?;
     Ok(request)
 }
 

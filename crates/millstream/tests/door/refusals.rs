@@ -36,6 +36,46 @@ fn help_works_as_a_command() {
     assert!(millstream(&["help", "laod"]).ends(2).stderr.contains("laod"));
 }
 
+#[test]
+fn options_of_files_do_not_go_with_a_topic_nor_those_of_topics_with_files() {
+    let load = |source: &str, option: &[&str]| {
+        millstream(&[&["load", source, "--into", "t", "--key", "id"], option].concat()).ends(2).stderr
+    };
+    for option in [
+        &["--strict"][..],
+        &["--dry-run"],
+        &["--lanes", "2"],
+        &["--rejects", "rejects.ndjson"],
+        &["--publish", "model"],
+        &["--skip-loaded"],
+        &["--delete-missing"],
+        &["--enrich", "ip from store as place"],
+        &["--with-source", "file"],
+        &["--with-partitions"],
+        &["--extended-json"],
+        &["--format", "csv"],
+        &["--skip-lines", "1"],
+        &["--nan", "string"],
+    ] {
+        let said = load("kafka://127.0.0.1:1/t", option);
+        assert!(said.contains(&format!("{} does not go with a topic", option[0])), "{said}");
+    }
+    for option in [
+        &["--from", "end"][..],
+        &["--until", "end"],
+        &["--partitions", "0-3"],
+        &["--allow-gap"],
+        &["--message-key", "id"],
+        &["--with-message", "kafka"],
+        &["--properties", "client.properties"],
+    ] {
+        let said = load("a.ndjson", option);
+        assert!(said.contains(&format!("{} goes with a topic of Kafka", option[0])), "{said}");
+    }
+    let said = load("kafka://127.0.0.1:1/t", &["a.ndjson"]);
+    assert!(said.contains("a topic is loaded alone"), "{said}");
+}
+
 /// The last line of stderr as JSON.
 fn json_error(run: &crate::process::Run) -> serde_json::Value {
     assert_eq!(run.stdout, "");

@@ -29,6 +29,7 @@ const FEATURES: &[(&str, bool)] = &[
     ("full", cfg!(feature = "full")),
     ("columnar", cfg!(feature = "columnar")),
     ("objects", cfg!(feature = "objects")),
+    ("kafka", cfg!(feature = "kafka")),
 ];
 
 /// The target if the user names no database.

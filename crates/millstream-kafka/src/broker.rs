@@ -1,0 +1,209 @@
+//! The client that speaks to real brokers, on `krafka`.
+
+use crate::address::Address;
+use crate::client::{Client, ClientError, Lot, Marks, Record, Topic};
+use crate::error::Error;
+use crate::limits::{CONNECT_WAIT, FETCH_BYTES_MAX, POLL_RECORDS_MAX, TOPIC_EVERY};
+use crate::properties::{Mechanism, Properties};
+use krafka::admin::AlterConsumerGroupOffsetsOptions;
+use krafka::auth::{AuthConfig, TlsConfig};
+use krafka::consumer::{AutoOffsetReset, Consumer, ConsumerRecord, IsolationLevel, TopicPartition};
+use krafka::{Kafka, KrafkaError};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// A client of real brokers, for one topic.
+pub struct Broker {
+    topic: String,
+    kafka: Kafka,
+    consumer: Consumer,
+    /// The group for which offsets are written.
+    group: Option<String>,
+    /// The partitions that are read, with the offsets that were told to be read next.
+    places: Mutex<BTreeMap<i32, u64>>,
+}
+
+/// Connects to the brokers of a topic.
+///
+/// # Errors
+/// Nobody answers, or not this client, or the settings contradict each other.
+pub async fn connect(address: &Address, properties: &Properties) -> Result<Broker, Error> {
+    let brokers: Vec<&str> = address.brokers.iter().chain(&properties.brokers).map(String::as_str).collect();
+    let client_id = properties.client_id.as_deref().unwrap_or("millstream");
+    let mut builder = Kafka::builder(brokers.join(",")).client_id(client_id).metadata_max_age(TOPIC_EVERY);
+    if let Some(security) = security(properties) {
+        builder = builder.security(security);
+    }
+    if let Some(timeout) = properties.request_timeout {
+        builder = builder.request_timeout(timeout).connect_timeout(timeout.min(CONNECT_WAIT));
+    }
+    let kafka = builder.connect().await.map_err(|error| Error::Client { message: error.to_string() })?;
+    let mut consumer = kafka
+        .consumer_without_group()
+        // What is out of range is an error, and never another place.
+        .auto_offset_reset(AutoOffsetReset::None)
+        .enable_auto_commit(false)
+        .isolation_level(IsolationLevel::ReadCommitted)
+        .max_poll_records(POLL_RECORDS_MAX)
+        // Partitions that are paused must not keep the others from being read.
+        .max_buffered_records(0)
+        .fetch_max_bytes(properties.fetch_bytes.unwrap_or(FETCH_BYTES_MAX))
+        .metrics_push(false);
+    if let Some(bytes) = properties.partition_fetch_bytes {
+        consumer = consumer.max_partition_fetch_bytes(bytes);
+    }
+    if let Some(wait) = properties.fetch_wait {
+        consumer = consumer.fetch_max_wait(wait);
+    }
+    if let Some(rack) = &properties.rack {
+        consumer = consumer.client_rack(rack);
+    }
+    let consumer = consumer.build().await.map_err(|error| Error::Client { message: error.to_string() })?;
+    let (topic, group) = (address.topic.clone(), properties.group.clone());
+    Ok(Broker { topic, kafka, consumer, group, places: Mutex::default() })
+}
+
+/// How connections are encrypted, and how the client proves who it is.
+fn security(properties: &Properties) -> Option<AuthConfig> {
+    let tls = properties.tls.then(|| {
+        let mut tls = TlsConfig::new();
+        tls = match &properties.ca {
+            Some(ca) => tls.with_ca_cert(ca.display().to_string()),
+            None => tls.with_native_roots(),
+        };
+        match &properties.certificate {
+            Some((certificate, key)) => {
+                tls.with_client_cert(certificate.display().to_string(), key.display().to_string())
+            }
+            None => tls,
+        }
+    });
+    let sasl = properties.sasl.as_ref().map(|sasl| {
+        let (username, password) = (sasl.username.as_str(), sasl.password.as_str());
+        match sasl.mechanism {
+            Mechanism::Plain => AuthConfig::sasl_plain(username, password),
+            Mechanism::ScramSha256 => AuthConfig::sasl_scram_sha256(username, password),
+            Mechanism::ScramSha512 => AuthConfig::sasl_scram_sha512(username, password),
+        }
+    });
+    match (sasl, tls) {
+        (Some(sasl), Some(tls)) => Some(sasl.with_tls(tls)),
+        (Some(sasl), None) => Some(sasl),
+        (None, Some(tls)) => Some(AuthConfig::ssl(tls)),
+        (None, None) => None,
+    }
+}
+
+impl Client for Broker {
+    async fn topic(&self) -> Result<Topic, ClientError> {
+        let found = self.consumer.fetch_metadata(Some(&self.topic)).await.map_err(client_error)?;
+        let topic = found.topics.into_iter().find(|topic| topic.name == self.topic);
+        let topic = topic.ok_or_else(|| ClientError::Final(format!("there is no topic {}", self.topic)))?;
+        let id = Some(topic.topic_id).filter(|id| *id != [0; 16]);
+        let mut partitions: Vec<i32> = topic.partitions.keys().copied().collect();
+        partitions.sort_unstable();
+        Ok(Topic { id, partitions })
+    }
+
+    async fn marks(&self, partition: i32) -> Result<Marks, ClientError> {
+        let (first, end) = self.consumer.fetch_watermarks(&self.topic, partition).await.map_err(client_error)?;
+        Ok(Marks { first: offset(first)?, end: offset(end)? })
+    }
+
+    async fn offset_at(&self, partition: i32, time_ms: i64) -> Result<Option<u64>, ClientError> {
+        let asked = [(self.topic.as_str(), partition)];
+        let mut found = self.consumer.offsets_for_times(&asked, time_ms).await;
+        let found = found.remove(&(self.topic.clone(), partition));
+        let found = found.ok_or_else(|| ClientError::Passing("a broker did not answer".into()))?;
+        Ok(u64::try_from(found.map_err(client_error)?).ok())
+    }
+
+    async fn assign(&self, places: &[(i32, Option<u64>)]) -> Result<(), ClientError> {
+        let numbers = places.iter().map(|(number, _)| *number).collect();
+        self.consumer.assign(&self.topic, numbers).await.map_err(client_error)?;
+        {
+            let mut known = self.places();
+            known.retain(|number, _| places.iter().any(|(one, _)| one == number));
+        }
+        for (number, place) in places {
+            if let Some(place) = place {
+                self.seek(*number, *place).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn seek(&self, partition: i32, offset: u64) -> Result<(), ClientError> {
+        let place = i64::try_from(offset).map_err(|_| ClientError::Final("an offset is too large".into()))?;
+        self.consumer.seek(&self.topic, partition, place).await.map_err(client_error)?;
+        self.places().insert(partition, offset);
+        Ok(())
+    }
+
+    async fn pause(&self, partition: i32, paused: bool) {
+        match paused {
+            true => self.consumer.pause(&self.topic, &[partition]).await,
+            false => self.consumer.resume(&self.topic, &[partition]).await,
+        }
+    }
+
+    async fn poll(&self, wait: Duration) -> Result<Vec<Lot>, ClientError> {
+        let mut read: BTreeMap<i32, Vec<Record>> = BTreeMap::new();
+        for found in self.consumer.poll(wait).await.map_err(client_error)? {
+            read.entry(found.partition).or_default().push(record(found)?);
+        }
+        let known: Vec<(i32, u64)> = self.places().iter().map(|(number, place)| (*number, *place)).collect();
+        let mut lots = Vec::new();
+        for (partition, told) in known {
+            let records = read.remove(&partition).unwrap_or_default();
+            let behind = records.last().map(|record| record.offset + 1);
+            // The client's place may lie behind control records, and behind records that compaction removed.
+            let place = self.consumer.position(&self.topic, partition).await.map(offset).transpose()?;
+            let next = place.max(behind).unwrap_or(told);
+            if next != told || !records.is_empty() {
+                self.places().insert(partition, next);
+                lots.push(Lot { partition, records, next });
+            }
+        }
+        Ok(lots)
+    }
+
+    async fn commit(&self, offsets: &[(i32, u64)]) -> Result<(), ClientError> {
+        let Some(group) = &self.group else { return Ok(()) };
+        let mut places = Vec::new();
+        for (number, place) in offsets {
+            let place = i64::try_from(*place).map_err(|_| ClientError::Final("an offset is too large".into()))?;
+            places.push((TopicPartition::new(self.topic.as_str(), *number), place));
+        }
+        let options = AlterConsumerGroupOffsetsOptions::default();
+        let written = self.kafka.admin().alter_consumer_group_offsets(group, places, options).await;
+        written.map_err(client_error)?.into_values().collect::<Result<(), _>>().map_err(client_error)
+    }
+}
+
+impl Broker {
+    fn places(&self) -> std::sync::MutexGuard<'_, BTreeMap<i32, u64>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A record as it was read.
+fn record(found: ConsumerRecord) -> Result<Record, ClientError> {
+    let ConsumerRecord { offset: place, timestamp, key, value, headers, .. } = found;
+    Ok(Record { offset: offset(place)?, timestamp_ms: timestamp, key, value, headers })
+}
+
+fn offset(place: i64) -> Result<u64, ClientError> {
+    u64::try_from(place).map_err(|_| ClientError::Passing(format!("a broker answers with the offset {place}")))
+}
+
+fn client_error(error: KrafkaError) -> ClientError {
+    match &error {
+        KrafkaError::NoOffset { partitions } if !partitions.is_empty() => {
+            ClientError::OutOfRange { partition: partitions[0].1 }
+        }
+        error if error.is_retriable() => ClientError::Passing(error.to_string()),
+        error => ClientError::Final(error.to_string()),
+    }
+}
