@@ -3,11 +3,12 @@
 use crate::address::Address;
 use crate::client::{Client, ClientError, Lot, Marks, Record, Topic};
 use crate::error::Error;
-use crate::limits::{CONNECT_WAIT, FETCH_BYTES_MAX, POLL_RECORDS_MAX, TOPIC_EVERY};
+use crate::limits::{CONNECT_WAIT, FETCH_BYTES_MAX, POLL_RECORDS_MAX};
 use crate::properties::{Mechanism, Properties};
-use krafka::admin::AlterConsumerGroupOffsetsOptions;
+use krafka::admin::{AlterConsumerGroupOffsetsOptions, DescribeTopicsOptions};
 use krafka::auth::{AuthConfig, TlsConfig};
 use krafka::consumer::{AutoOffsetReset, Consumer, ConsumerRecord, IsolationLevel, TopicPartition};
+use krafka::error::ErrorCode;
 use krafka::{Kafka, KrafkaError};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -31,7 +32,7 @@ pub struct Broker {
 pub async fn connect(address: &Address, properties: &Properties) -> Result<Broker, Error> {
     let brokers: Vec<&str> = address.brokers.iter().chain(&properties.brokers).map(String::as_str).collect();
     let client_id = properties.client_id.as_deref().unwrap_or("millstream");
-    let mut builder = Kafka::builder(brokers.join(",")).client_id(client_id).metadata_max_age(TOPIC_EVERY);
+    let mut builder = Kafka::builder(brokers.join(",")).client_id(client_id);
     if let Some(security) = security(properties) {
         builder = builder.security(security);
     }
@@ -97,13 +98,16 @@ fn security(properties: &Properties) -> Option<AuthConfig> {
 
 impl Client for Broker {
     async fn topic(&self) -> Result<Topic, ClientError> {
-        let found = self.consumer.fetch_metadata(Some(&self.topic)).await.map_err(client_error)?;
-        let topic = found.topics.into_iter().find(|topic| topic.name == self.topic);
-        let topic = topic.ok_or_else(|| ClientError::Final(format!("there is no topic {}", self.topic)))?;
+        // The consumer would answer from what it remembers.
+        let described = self.kafka.admin().describe_topics([&self.topic], DescribeTopicsOptions::default()).await;
+        let absent = || ClientError::Final(format!("there is no topic {}", self.topic));
+        let topic = described.map_err(client_error)?.remove(&self.topic).ok_or_else(absent)?;
+        let topic = topic.map_err(|error| match error {
+            KrafkaError::Broker { code: ErrorCode::UnknownTopicOrPartition, .. } => absent(),
+            error => client_error(error),
+        })?;
         let id = Some(topic.topic_id).filter(|id| *id != [0; 16]);
-        let mut partitions: Vec<i32> = topic.partitions.keys().copied().collect();
-        partitions.sort_unstable();
-        Ok(Topic { id, partitions })
+        Ok(Topic { id, partitions: topic.partitions.iter().map(|one| one.partition).collect() })
     }
 
     async fn marks(&self, partition: i32) -> Result<Marks, ClientError> {

@@ -23,7 +23,8 @@ pub fn networkmanager() -> Option<PathBuf> {
     named("MILLSTREAM_TEST_NETWORKMANAGER", "directory with NetworkManager")
 }
 
-fn named(variable: &str, what: &str) -> Option<PathBuf> {
+/// The path that a variable names; `None`, after [`skip`], if it names none.
+pub(crate) fn named(variable: &str, what: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     if path.is_none() {
         skip(&format!("{variable} names no {what}"));

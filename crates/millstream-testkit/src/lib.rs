@@ -23,6 +23,7 @@
 //! | `MILLSTREAM_TEST_DEAL` | a number; the next one deals to most tests another build |
 //! | `MILLSTREAM_TEST_SEED` | seed of property tests, to replay a failure |
 //! | `MILLSTREAM_TEST_NETWORKMANAGER` | a directory in which NetworkManager and what it needs are unpacked |
+//! | `MILLSTREAM_TEST_KAFKA` | a directory with the jars of a broker of Kafka |
 //! | `MILLSTREAM_TEST_KERNEL` | a Debian package with a kernel, which a test boots in qemu |
 
 #![expect(clippy::print_stdout, reason = "tests speak on stdout, which the harness captures")]
@@ -35,6 +36,7 @@ mod certificate;
 mod compress;
 mod database;
 mod feature;
+mod kafka;
 mod kernel_package;
 mod limits;
 mod loop_disk;
@@ -64,6 +66,7 @@ pub use database::{
     every_build_dealing,
 };
 pub use feature::Feature;
+pub use kafka::KafkaBroker;
 pub use kernel_package::{kernel_package, networkmanager};
 pub use loop_disk::LoopDisk;
 pub use need::{Need, machine_has};

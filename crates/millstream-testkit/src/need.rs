@@ -47,6 +47,8 @@ impl Need {
     pub const OPENSSL: Self = Self::Program { name: "openssl", package: "openssl" };
     /// A pooler of connections.
     pub const PGBOUNCER: Self = Self::Daemon { name: "pgbouncer", package: "pgbouncer" };
+    /// What runs a broker of Kafka.
+    pub const JAVA: Self = Self::Program { name: "java", package: "openjdk-17-jre-headless" };
     /// A machine in software.
     pub const QEMU: Self = Self::Program { name: "qemu-system-x86_64", package: "qemu-system-x86" };
     /// The programs of a guest.

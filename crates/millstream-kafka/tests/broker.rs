@@ -1,0 +1,344 @@
+//! A real broker, started from its published jars.
+
+use crate::scene::{End, request, stored, surroundings};
+use krafka::admin::{
+    AdminClient, CreatePartitionsOptions, CreateTopicsOptions, DeleteRecordsOptions, DeleteTopicsOptions,
+    ListConsumerGroupOffsetsOptions, NewTopic, TopicPartition,
+};
+use krafka::{Kafka, Record};
+use millstream_engine::StopReason;
+use millstream_kafka::{Broker, Client, Error, Messages, Outcome, Properties, TopicRequest, Until, connect, load};
+use millstream_model::KeyRequest;
+use millstream_testkit::{Cases, KafkaBroker, TestDatabase, database, until, until_some};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const KEY: &str = "id:text";
+
+/// A broker and a database.
+struct Scene {
+    broker: KafkaBroker,
+    db: TestDatabase,
+}
+
+impl Scene {
+    async fn new() -> Option<Self> {
+        let broker = KafkaBroker::start().await?;
+        Some(Self { broker, db: database().await })
+    }
+
+    /// A client of the tests' own, which remembers nothing of a topic that was made again.
+    async fn kafka(&self) -> Kafka {
+        until_some("the broker takes clients", async || Kafka::builder(self.broker.address()).connect().await.ok())
+            .await
+    }
+
+    async fn admin(&self) -> AdminClient {
+        self.kafka().await.admin()
+    }
+
+    async fn create(&self, topic: &str, partitions: i32, configs: &[(&str, &str)]) {
+        let new = NewTopic::new(topic, partitions, 1).unwrap();
+        let new = configs.iter().fold(new, |new, (name, value)| new.with_config(*name, *value));
+        // A topic that is being deleted keeps its name for a moment.
+        until("the topic is made", async || {
+            let made = self.admin().await.create_topics([new.clone()], CreateTopicsOptions::default()).await;
+            made.is_ok_and(|made| made.values().all(Result::is_ok))
+        })
+        .await;
+        until("its partitions have leaders", async || {
+            let consumer = self.kafka().await.consumer_without_group().build().await.unwrap();
+            let mut ready = true;
+            for partition in 0..partitions {
+                ready &= consumer.fetch_watermarks(topic, partition).await.is_ok();
+            }
+            ready
+        })
+        .await;
+    }
+
+    /// Writes documents into a partition, one after the other.
+    async fn write(&self, topic: &str, partition: i32, documents: impl IntoIterator<Item = (String, i64)>) {
+        let producer = self.kafka().await.producer().build().await.unwrap();
+        let mut written = Vec::new();
+        for (id, value) in documents {
+            written.push(producer.enqueue(record(topic, partition, &id, value)).await.unwrap());
+        }
+        for one in written {
+            one.await.unwrap();
+        }
+        producer.close().await.unwrap();
+    }
+
+    fn wanted(&self, topic: &str, into: &str, mode: &str) -> TopicRequest {
+        let mut wanted = request(into, KEY, mode);
+        wanted.address = format!("kafka://{}/{topic}", self.broker.address()).parse().unwrap();
+        wanted
+    }
+
+    async fn client(&self, wanted: &TopicRequest) -> Arc<Broker> {
+        let properties = Properties::parse("group.id=millstream", "a test").unwrap();
+        Arc::new(connect(&wanted.address, &properties).await.expect("the broker answers"))
+    }
+
+    async fn run(&self, wanted: &TopicRequest) -> Result<Outcome, Error> {
+        let client = self.client(wanted).await;
+        let outcome = Box::pin(load(wanted, client, &surroundings(&self.db).0)).await;
+        outcome.inspect(|outcome| {
+            let counters = outcome.account.counters;
+            assert_eq!(counters.read, counters.accounted(), "{outcome:?}");
+        })
+    }
+
+    async fn loaded(&self, wanted: &TopicRequest) -> Outcome {
+        let outcome = self.run(wanted).await.expect("the topic is loaded");
+        assert!(outcome.error.is_none() && outcome.stopped.is_none(), "{outcome:?}");
+        outcome
+    }
+}
+
+fn record(topic: &str, partition: i32, id: &str, value: i64) -> Record {
+    let document = format!("{{\"id\":\"{id}\",\"value\":{value}}}");
+    Record::new(topic, document).key(id.to_owned()).partition(partition)
+}
+
+fn numbered(numbers: std::ops::Range<i64>) -> impl Iterator<Item = (String, i64)> {
+    numbers.map(|n| (format!("key-{}", n % 10), n))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn transactions_of_which_a_fifth_aborts_count_each_committed_message_once() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.create("paid", 2, &[]).await;
+    let producer = scene.kafka().await.producer().build_transactional("of-a-test").await.unwrap();
+    let (mut sum, mut messages) = (0, 0);
+    for transaction in 0..25i64 {
+        producer.begin().unwrap();
+        let aborts = transaction % 5 == 4;
+        for n in 0..20 {
+            let partition = i32::try_from(n % 2).unwrap();
+            producer.send(record("paid", partition, &format!("key-{}", n % 3), n)).await.unwrap();
+            if !aborts {
+                sum += n;
+                messages += 1;
+            }
+        }
+        if aborts { producer.abort().await.unwrap() } else { producer.commit().await.unwrap() }
+    }
+    producer.close().await.unwrap();
+    let wanted = scene.wanted("paid", "paid", "sum:value");
+    let account = scene.loaded(&wanted).await.account;
+    assert_eq!((account.counters.read, account.counters.rejected), (messages, 0));
+    assert_eq!(stored(&scene.db, "paid").await.into_values().sum::<i64>(), sum);
+    let client = scene.client(&wanted).await;
+    let offsets = ListConsumerGroupOffsetsOptions::default();
+    let told = scene.admin().await.list_consumer_group_offsets("millstream", offsets).await.unwrap();
+    for partition in 0..2 {
+        let marks = client.marks(partition).await.unwrap();
+        let told = told[&TopicPartition::new("paid", partition)].as_ref().unwrap().offset;
+        assert_eq!(told, Some(i64::try_from(marks.end).unwrap()), "tools see no lag");
+    }
+    assert_eq!(scene.loaded(&wanted).await.account.counters.read, messages, "nothing is added twice");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_load_that_is_killed_and_a_broker_that_is_killed_lose_and_double_nothing() {
+    let Some(mut scene) = Scene::new().await else { return };
+    scene.create("events", 3, &[]).await;
+    let mut wanted = scene.wanted("events", "events", "sum:value");
+    wanted.load.batch_rows = 300;
+    for partition in 0..3 {
+        scene.write("events", partition, numbered(0..5_000)).await;
+    }
+    let mut rng = Cases::new(1).next().unwrap();
+    for end in [End::Kill, End::Stop, End::Kill] {
+        let (around, _) = surroundings(&scene.db);
+        let client = scene.client(&wanted).await;
+        let documents = rng.u64(1..2_000);
+        let mut loading = Box::pin(load(&wanted, client, &around));
+        tokio::select! {
+            ended = &mut loading => drop(ended.unwrap()),
+            () = until("documents are committed", async || around.tally.documents() >= documents) => {
+                if matches!(end, End::Stop) {
+                    around.stop.stop(StopReason::Terminated);
+                    drop(loading.await.unwrap());
+                }
+            }
+        }
+    }
+    // The broker is away while the load runs.
+    wanted.until = Until::Stopped;
+    let (around, _) = surroundings(&scene.db);
+    let client = scene.client(&wanted).await;
+    let db = scene.db.url();
+    let loading = Box::pin(load(&wanted, client, &around));
+    let sum = |of_each: i64| 3 * (0..of_each).sum::<i64>();
+    let restarting = async {
+        let reader = millstream_testkit::connect(&db).await;
+        let total = "select coalesce(sum((doc->>'value')::bigint), 0)::bigint from public.events";
+        until("all is loaded", async || {
+            reader.query_one(total, &[]).await.is_ok_and(|row| row.get::<_, i64>(0) == sum(5_000))
+        })
+        .await;
+        scene.broker.kill();
+        scene.broker.start_again().await;
+        for partition in 0..3 {
+            scene.write("events", partition, numbered(5_000..5_100)).await;
+        }
+        until("what came afterwards is loaded", async || {
+            reader.query_one(total, &[]).await.unwrap().get::<_, i64>(0) == sum(5_100)
+        })
+        .await;
+        around.stop.stop(StopReason::Terminated);
+    };
+    let (outcome, ()) = tokio::join!(loading, restarting);
+    let outcome = outcome.unwrap();
+    assert!(outcome.error.is_none(), "{outcome:?}");
+    assert_eq!(outcome.account.counters.read, 3 * 5_100);
+    let offsets: Vec<u64> = outcome.account.partitions.iter().map(|one| one.offset).collect();
+    assert_eq!(offsets, [5_100; 3], "offsets equal documents");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_compacted_topic_leaves_the_last_document_of_each_key() {
+    let Some(scene) = Scene::new().await else { return };
+    let configs = [
+        ("cleanup.policy", "compact"),
+        ("min.cleanable.dirty.ratio", "0.01"),
+        ("segment.ms", "200"),
+        ("min.compaction.lag.ms", "0"),
+    ];
+    scene.create("keys", 1, &configs).await;
+    let wanted = scene.wanted("keys", "keys", "replace");
+    scene.write("keys", 0, numbered(0..1_000)).await;
+    scene.loaded(&wanted).await;
+    // A segment ends only when something is written after it.
+    let mut written = 1_000;
+    until("compaction removes records", async || {
+        scene.write("keys", 0, numbered(written..written + 10)).await;
+        written += 10;
+        let consumer = scene.kafka().await.consumer_without_group().build().await.unwrap();
+        consumer.assign("keys", vec![0]).await.unwrap();
+        consumer.seek("keys", 0, 0).await.unwrap();
+        let first = consumer.poll(Duration::from_secs(5)).await.unwrap();
+        first.first().is_some_and(|record| record.offset >= 500)
+    })
+    .await;
+    let account = scene.loaded(&wanted).await.account;
+    assert_eq!(account.partitions[0].offset, u64::try_from(written).unwrap());
+    let last: BTreeMap<String, i64> = numbered(0..written).collect();
+    assert_eq!(stored(&scene.db, "keys").await, last);
+    // From its start, into another table, it is the same.
+    let mut again = scene.wanted("keys", "again", "replace");
+    again.name = Some("again".into());
+    scene.loaded(&again).await;
+    assert_eq!(stored(&scene.db, "again").await, last);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn removed_records_and_a_topic_that_was_made_again_are_noticed() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.create("short", 1, &[]).await;
+    let mut wanted = scene.wanted("short", "short", "sum:value");
+    scene.write("short", 0, numbered(0..100)).await;
+    scene.loaded(&wanted).await;
+    scene.write("short", 0, numbered(100..200)).await;
+    let before = [(TopicPartition::new("short", 0), 150)];
+    let removed = scene.admin().await.delete_records(before, DeleteRecordsOptions::default()).await.unwrap();
+    assert!(removed.values().all(Result::is_ok), "{removed:?}");
+    let error = scene.run(&wanted).await.unwrap_err();
+    assert!(matches!(error, Error::Gap { next: 100, first: 150, .. }), "{error}");
+    wanted.allow_gap = true;
+    let account = scene.loaded(&wanted).await.account;
+    assert_eq!((account.partitions[0].gap, account.counters.read), (50, 150));
+
+    scene.admin().await.delete_topics(["short"], DeleteTopicsOptions::default()).await.unwrap();
+    scene.create("short", 1, &[]).await;
+    for written in [10, 400] {
+        scene.write("short", 0, numbered(0..written)).await;
+        let refused = match scene.run(&wanted).await {
+            Err(error) => error,
+            Ok(outcome) => outcome.error.expect("it is refused"),
+        };
+        assert!(matches!(refused, Error::Replaced { .. }), "{refused}");
+    }
+    let sum: i64 = (0..100).chain(150..200).sum();
+    assert_eq!(stored(&scene.db, "short").await.into_values().sum::<i64>(), sum, "nothing of it was added");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn records_that_are_removed_and_partitions_that_are_added_under_a_load_are_noticed() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.create("grows", 1, &[]).await;
+    let mut wanted = scene.wanted("grows", "grows", "replace");
+    (wanted.until, wanted.topic_every) = (Until::Stopped, Duration::from_millis(100));
+    scene.write("grows", 0, [("old".to_owned(), 1)]).await;
+    let (around, warnings) = surroundings(&scene.db);
+    let client = scene.client(&wanted).await;
+    let loading = Box::pin(load(&wanted, client, &around));
+    let growing = async {
+        until("the first is committed", async || around.tally.documents() == 1).await;
+        let total = [("grows", 2)];
+        let made = scene.admin().await.create_partitions(total, CreatePartitionsOptions::default()).await.unwrap();
+        assert!(made.values().all(Result::is_ok), "{made:?}");
+        until("it takes records", async || {
+            let producer = scene.kafka().await.producer().build().await.unwrap();
+            producer.send(record("grows", 1, "new", 2)).await.is_ok()
+        })
+        .await;
+        until("the new partition is loaded", async || around.tally.documents() >= 2).await;
+        around.stop.stop(StopReason::Terminated);
+    };
+    let (outcome, ()) = tokio::join!(loading, growing);
+    let outcome = outcome.unwrap();
+    assert!(outcome.error.is_none() && outcome.account.partitions.len() == 2, "{outcome:?}");
+    assert!(warnings.text().contains("a new partition"), "{}", warnings.text());
+    assert_eq!(stored(&scene.db, "grows").await["new"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn keys_headers_and_empty_messages_are_read_from_a_broker() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.create("kept", 1, &[]).await;
+    let producer = scene.kafka().await.producer().build().await.unwrap();
+    let message = |key: &'static str, value: &'static str| Record::new("kept", value).key(key).partition(0);
+    producer.send(message("a", "{\"value\":1}").header("trace", "x")).await.unwrap();
+    producer.send(message("b", "{\"value\":2}")).await.unwrap();
+    producer.send(Record::tombstone("kept", "b").partition(0)).await.unwrap();
+    let key = KeyRequest::parse_list(KEY).unwrap();
+    let columns = ["id".to_owned()];
+    let mut wanted = scene.wanted("kept", "kept", "replace");
+    wanted.messages = Messages::new("kept", &key, &columns, Some("kafka"), None).unwrap();
+    wanted.load.mode = wanted.load.mode.with_tombstone(Some(Messages::deletes_by_itself()));
+    let counters = scene.loaded(&wanted).await.account.counters;
+    assert_eq!((counters.read, counters.rejected), (3, 0));
+    assert_eq!(stored(&scene.db, "kept").await, BTreeMap::from([("a".to_owned(), 1)]));
+    let sql = "select doc #>> '{kafka,headers,0,1}' from public.kept";
+    assert_eq!(scene.db.client().await.query_one(sql, &[]).await.unwrap().get::<_, String>(0), "x");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn connections_are_encrypted_and_clients_prove_who_they_are() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.create("secret", 1, &[]).await;
+    scene.write("secret", 0, numbered(0..100)).await;
+    let mut wanted = scene.wanted("secret", "secret", "replace");
+    wanted.address = format!("kafka://{}/secret", scene.broker.secure_address()).parse().unwrap();
+    let settings = scene.broker.secure_settings();
+    let properties = Properties::parse(&settings, "a test").unwrap();
+    let client = Arc::new(connect(&wanted.address, &properties).await.expect("the broker answers"));
+    let outcome = Box::pin(load(&wanted, client, &surroundings(&scene.db).0)).await.unwrap();
+    assert!(outcome.error.is_none() && outcome.account.counters.read == 100, "{outcome:?}");
+    let wrong = settings.replace("sEcret-7", "no-Secret");
+    for other in [wrong, settings.replace("sasl_ssl", "sasl_plaintext").replace("ssl.ca.location", "#")] {
+        let properties = Properties::parse(&other, "a test").unwrap();
+        let Err(error) = connect(&wanted.address, &properties).await else { panic!("it is let in") };
+        assert!(!error.to_string().contains("no-Secret") && !error.to_string().contains("sEcret-7"), "{error}");
+    }
+    let ca = Path::new(settings.lines().last().unwrap().trim_start_matches("ssl.ca.location="));
+    assert!(ca.is_file());
+    let unknown = settings.replace(&ca.display().to_string(), "/etc/hostname");
+    assert!(connect(&wanted.address, &Properties::parse(&unknown, "a test").unwrap()).await.is_err());
+}

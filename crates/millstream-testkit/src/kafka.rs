@@ -1,0 +1,134 @@
+//! A real broker of Kafka, from its published jars.
+
+use crate::certificate::Certificates;
+use crate::kernel_package::named;
+use crate::need::{Need, machine_has};
+use crate::port::Port;
+use crate::wait::until;
+use millstream_host::{Child, Command};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+/// A running broker, alone in its cluster; it ends when dropped.
+#[derive(Debug)]
+pub struct KafkaBroker {
+    jars: PathBuf,
+    child: Option<Child>,
+    plain: Port,
+    secure: Port,
+    _controller: Port,
+    dir: tempfile::TempDir,
+}
+
+/// Who may use the encrypted port.
+const USER: &str = "loader";
+const PASSWORD: &str = "sEcret-7";
+
+/// What the settings of a broker have beside its ports and its certificate. One broker is enough for all of it, and it looks
+/// for what can be compacted or removed without a pause.
+const SETTINGS: &str = "\
+process.roles=broker,controller
+node.id=1
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL
+sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.sasl_ssl.ssl.keystore.type=PEM
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+auto.create.topics.enable=false
+log.cleaner.backoff.ms=100
+log.retention.check.interval.ms=500
+";
+
+impl KafkaBroker {
+    /// Starts one. `None`, after [`skip`](crate::skip), without Java or the jars, whose directory `MILLSTREAM_TEST_KAFKA`
+    /// names.
+    ///
+    /// # Panics
+    /// If it ends at once.
+    pub async fn start() -> Option<Self> {
+        let jars = named("MILLSTREAM_TEST_KAFKA", "directory with the jars of Kafka")?;
+        if !machine_has(&[Need::JAVA]) {
+            return None;
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        let (plain, secure, controller) = (Port::new(), Port::new(), Port::new());
+        let certificates = Certificates::new(&["localhost", "127.0.0.1"], USER);
+        let at = |port: &Port| format!("127.0.0.1:{}", port.number);
+        let listeners = format!("PLAINTEXT://{},SASL_SSL://{}", at(&plain), at(&secure));
+        // A property is one line.
+        let line = |pem: &str| pem.replace('\n', "\\n");
+        let settings = format!(
+            "{SETTINGS}controller.quorum.voters=1@{controller}\nlisteners={listeners},CONTROLLER://{controller}\n\
+             advertised.listeners={listeners}\nlog.dirs={dir}/data\n\
+             listener.name.sasl_ssl.ssl.keystore.certificate.chain={certificate}\n\
+             listener.name.sasl_ssl.ssl.keystore.key={key}\n",
+            controller = at(&controller),
+            dir = dir.path().display(),
+            certificate = line(&certificates.server),
+            key = line(&certificates.server_key),
+        );
+        std::fs::write(dir.path().join("server.properties"), settings).expect("written");
+        std::fs::write(dir.path().join("ca.pem"), &certificates.root).expect("written");
+        let user = format!("SCRAM-SHA-512=[name={USER},password={PASSWORD}]");
+        let mut format = java(&jars, "kafka.tools.StorageTool");
+        format.args(["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "--add-scram", user.as_str(), "-c"]);
+        let formatted = format.arg(dir.path().join("server.properties")).run_blocking();
+        formatted.and_then(millstream_host::Ended::succeeded).expect("its directory is formatted");
+        let mut broker = Self { jars, child: None, plain, secure, _controller: controller, dir };
+        broker.start_again().await;
+        Some(broker)
+    }
+
+    /// Starts it again.
+    ///
+    /// # Panics
+    /// If it ends at once.
+    pub async fn start_again(&mut self) {
+        let mut command = java(&self.jars, "kafka.Kafka");
+        let child = command.arg(self.dir.path().join("server.properties")).start().expect("it starts");
+        self.child = Some(child);
+        until("the broker answers at its ports", async || {
+            let ended = self.child.as_mut().and_then(Child::ended);
+            assert_eq!(ended, None, "the broker ended at once");
+            [&self.plain, &self.secure].iter().all(|port| TcpStream::connect(("127.0.0.1", port.number)).is_ok())
+        })
+        .await;
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self) {
+        self.child = None;
+    }
+
+    /// Host and port, without encryption.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.plain.number)
+    }
+
+    /// Host and port where connections are encrypted, and clients prove who they are.
+    pub fn secure_address(&self) -> String {
+        format!("localhost:{}", self.secure.number)
+    }
+
+    /// Settings of a client for that port.
+    pub fn secure_settings(&self) -> String {
+        format!(
+            "security.protocol=sasl_ssl\nsasl.mechanism=SCRAM-SHA-512\nsasl.username={USER}\nsasl.password={PASSWORD}\n\
+             ssl.ca.location={}/ca.pem\n",
+            self.dir.path().display()
+        )
+    }
+}
+
+fn java(jars: &Path, class: &str) -> Command {
+    let mut command = Command::new("java");
+    command.args(["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"]);
+    command.arg(format!("{}/*", jars.display())).arg(class);
+    command
+}
