@@ -337,7 +337,7 @@ impl Run {
                     let ended = Ok(Outcome { receipt, stopped, error, recalled: false });
                     if shares {
                         // If this fails, the session has ended, and with it the lock.
-                        let _ = load_lock(schema, owned.load_id).unlock(&*client).await;
+                        let _ = load_lock(schema, owned.load_id).unlock(client).await;
                     } else if unread && matches!(Next::after(request, &ended), Next::Done) {
                         // If this fails, an empty record stays, which does no harm. The outcome says more.
                         let load_id = Some(owned.load_id);

@@ -62,9 +62,10 @@ use tokio::task::JoinHandle;
 /// The documents of all producers are one source, in the order in which the sends resolve. The position and line of a
 /// reject refer to that source, and [`Commit`] says where a send begins in it.
 ///
-/// A stream that is opened like this cannot be resumed; one of a [`Service`](crate::Service) can. The program knows what it has sent, and [`Commit`] says what of it is committed. Send
-/// the rest to another stream. In most modes it does no harm to send committed documents again; in `sum` they count
-/// again. A stream that is dropped without being closed ends as if its process had been killed.
+/// A stream that is opened like this cannot be resumed; one of a [`Service`](crate::Service) can. The program knows what
+/// it has sent, and [`Commit`] says what of it is committed. Send the rest to another stream. In most modes it does no
+/// harm to send committed documents again; in `sum` they count again. A stream that is dropped without being closed ends
+/// as if its process had been killed.
 #[must_use = "a stream is to be closed"]
 pub struct Stream {
     /// Holds the load until the stream is closed.

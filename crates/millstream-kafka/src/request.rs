@@ -76,7 +76,7 @@ impl TopicRequest {
     pub(crate) fn chosen(&self, there: &[i32]) -> Result<Vec<i32>, Error> {
         let there: BTreeSet<i32> = there.iter().copied().collect();
         let topic = &self.address.topic;
-        if let Some(missing) = self.partitions.iter().flatten().find(|number| !there.contains(number)) {
+        if let Some(missing) = self.partitions.iter().flatten().find(|number| !there.contains(*number)) {
             let problem = format!("topic {topic} has no partition {missing}");
             return Err(Error::refused(problem, format!("it has {}", counted(there.len()))));
         }
