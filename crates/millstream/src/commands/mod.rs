@@ -35,7 +35,7 @@ use crate::signal::Signals;
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     Demo(demo::DemoArgs),
-    Load(load::LoadArgs),
+    Load(Box<load::LoadArgs>),
     Cat(cat::CatArgs),
     Loads(loads::LoadsArgs),
     Collections(collections::CollectionsArgs),
