@@ -16,6 +16,9 @@ sys.path.insert(0, str(HERE.parent))
 
 import millstream as ms  # noqa: E402
 
+# In the background of a shell it is ignored, and what ignores it cannot be interrupted.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 class Place(unittest.TestCase):
     """A directory, in which the program is a fake."""
