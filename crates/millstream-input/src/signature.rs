@@ -36,6 +36,13 @@ const SIGNATURES: &[Signature] = &[
         marks: &[(0, b"FEA1")],
         way: Way::Say("write it as Parquet or as Arrow, for instance with pyarrow"),
     },
+    // With an encrypted footer, another magic number stands at the beginning, too. The length of the first encrypted part
+    // follows, and no length begins a text such as `PARENT,NAME`.
+    Signature {
+        kind: "Parquet (encrypted)",
+        marks: &[(0, b"PARE"), (7, b"\0")],
+        way: Way::Say("decrypt it where its keys are, for instance with pyarrow, and load what that writes"),
+    },
     Signature {
         kind: "SQLite",
         marks: &[(0, b"SQLite format 3\0")],
@@ -231,6 +238,13 @@ mod tests {
             document.extend_from_slice(b"\":1}\n");
             assert_eq!(begin(&document, None).unwrap(), 0, "{}", document.escape_ascii());
         }
+    }
+
+    #[test]
+    fn a_header_that_begins_like_encrypted_parquet_is_text() {
+        assert_eq!(begin(b"PARENT,NAME\n1,a\n", None).unwrap(), 0);
+        let error = begin(b"PARE*\0\0\0rest", None).unwrap_err();
+        assert!(error.to_string().contains("Parquet (encrypted)") && error.hint("load - ..").contains("decrypt it"));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use source::Source;
 use std::io::Read;
 use std::sync::Arc;
 
-/// What stands at the beginning and at the end of a file, and in place of the latter if the footer is encrypted.
+/// What stands at the beginning and at the end of a file, and in place of both if the footer is encrypted.
 const MAGIC: &[u8] = b"PAR1";
 const ENCRYPTED: &[u8] = b"PARE";
 
