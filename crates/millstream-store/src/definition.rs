@@ -88,7 +88,9 @@ impl std::str::FromStr for Column {
         };
         let (left, path) = text.split_once('=').ok_or_else(|| wrong("it has no path"))?;
         let (name, type_name) = left.split_once(':').ok_or_else(|| wrong("it has no type"))?;
-        let mut requests = KeyRequest::parse_paths(path).map_err(|error| wrong(&error.to_string()))?;
+        // The column has its name already, so another '=' is a part of the path, and the path may be an empty name.
+        let paths = format!("column={path}");
+        let mut requests = KeyRequest::parse_paths(&paths).map_err(|error| wrong(&error.to_string()))?;
         match (requests.pop(), requests.is_empty()) {
             (Some(KeyRequest { path, key_type: None, .. }), true) if !name.is_empty() && !type_name.is_empty() => {
                 Ok(Self { name: name.to_owned(), type_name: type_name.to_owned(), path })

@@ -297,6 +297,8 @@ mod tests {
             ("a:double  precision=b", "a:double precision=b"),
             ("a:timestamp with time zone=b", "a:timestamptz=b"),
             ("a:timestamp=/b~1c", "a:timestamp=/b~1c"),
+            ("a:text=b=c", "a:text=/\"b=c\""),
+            ("a:text=/", "a:text=/"),
         ] {
             assert_eq!(column(text).to_string(), printed);
             assert_eq!(column(&column(text).to_string()), column(text));
