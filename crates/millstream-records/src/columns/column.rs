@@ -2,7 +2,7 @@
 
 use super::integers::Integers;
 use super::line::{Fault, Line};
-use super::mark::{JSON, UNCHECKED, UUID};
+use super::mark::{JSON, OURS, SPAN, UNCHECKED, UUID};
 use super::scalar::{bytes, decimal, embedded, json, uuid};
 use super::time;
 use arrow_array::cast::AsArray;
@@ -24,6 +24,9 @@ use std::ops::Range;
 
 /// The length of a UUID.
 const UUID_BYTES: i32 = 16;
+
+/// The length of Parquet's INTERVAL.
+const SPAN_BYTES: i32 = 12;
 
 /// The values of some rows.
 pub(super) struct Column<'a> {
@@ -63,6 +66,7 @@ enum Values<'a> {
     BinaryView(&'a BinaryViewArray),
     FixedBinary(&'a FixedSizeBinaryArray),
     Uuid(&'a FixedSizeBinaryArray),
+    Span(&'a FixedSizeBinaryArray),
     List(Spans<'a>, Box<Column<'a>>),
     Struct(Members<'a>),
     Map(Box<Map<'a>>),
@@ -244,7 +248,7 @@ impl<'a> Values<'a> {
             }
             DataType::Utf8 => text(Text::Small(array.as_string())),
             DataType::LargeUtf8 => text(Text::Large(array.as_string())),
-            DataType::Utf8View if field.is_some_and(is_unchecked) => {
+            DataType::Utf8View if field.is_some_and(|field| is_marked(field, UNCHECKED)) => {
                 text(Text::Unchecked(array.as_string_view().clone().to_binary_view()))
             }
             DataType::Utf8View => text(Text::View(array.as_string_view())),
@@ -253,6 +257,9 @@ impl<'a> Values<'a> {
             DataType::BinaryView => Self::BinaryView(array.as_binary_view()),
             DataType::FixedSizeBinary(UUID_BYTES) if extension == Some(UUID) => {
                 Self::Uuid(array.as_fixed_size_binary())
+            }
+            DataType::FixedSizeBinary(SPAN_BYTES) if field.is_some_and(|field| is_marked(field, SPAN)) => {
+                Self::Span(array.as_fixed_size_binary())
             }
             DataType::FixedSizeBinary(_) => Self::FixedBinary(array.as_fixed_size_binary()),
             DataType::List(item) => {
@@ -281,8 +288,8 @@ impl<'a> Values<'a> {
                 let is_object = !array.key_type().is_nested() && *array.key_type() != DataType::Null;
                 // A key is a name, so it is no JSON of its own.
                 let mut key = Field::new("", array.key_type().clone(), true);
-                if is_unchecked(array.entries_fields().0) {
-                    key.set_metadata([(UNCHECKED, "")]);
+                for mark in OURS.into_iter().filter(|mark| is_marked(array.entries_fields().0, mark)) {
+                    key.metadata_mut().insert(mark, "");
                 }
                 let keys = Column::of(array.keys().as_ref(), Some(&key));
                 let values = Column::of(array.values().as_ref(), Some(array.entries_fields().1));
@@ -363,6 +370,7 @@ impl<'a> Values<'a> {
             Self::BinaryView(array) => bytes(text, array.value(row)),
             Self::FixedBinary(array) => bytes(text, array.value(row)),
             Self::Uuid(array) => uuid(text, array.value(row)),
+            Self::Span(array) => time::months_days_milliseconds(text, array.value(row)),
             Self::List(spans, items) => return items.write_list(spans.range(row), line),
             Self::Struct(members) => return members.write(row, line),
             Self::Map(map) => return map.write(row, line),
@@ -383,9 +391,9 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Whether the text of a column may be none.
-fn is_unchecked(field: &Field) -> bool {
-    field.metadata().contains_key(UNCHECKED)
+/// Whether a column has a mark of ours.
+fn is_marked(field: &Field, mark: &str) -> bool {
+    field.metadata().contains_key(mark)
 }
 
 /// Writes a number of single precision with the digits that it needs, and not with those of its double.

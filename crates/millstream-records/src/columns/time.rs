@@ -73,6 +73,14 @@ pub(super) fn month_day_nano(text: &mut Vec<u8>, value: IntervalMonthDayNano) {
     text.push(b'"');
 }
 
+/// Writes months, days and milliseconds, as Parquet has them: unsigned numbers, the lowest byte first.
+pub(super) fn months_days_milliseconds(text: &mut Vec<u8>, value: &[u8]) {
+    let number = |n: usize| value.as_chunks::<4>().0.get(n).map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    put(text, format_args!("\"P{}M{}D", number(0), number(1)));
+    write_seconds(text, number(2).into(), a_second(TimeUnit::Millisecond));
+    text.push(b'"');
+}
+
 fn write_seconds(text: &mut Vec<u8>, value: i64, a_second: i64) {
     let (size, per) = (value.unsigned_abs(), a_second.unsigned_abs());
     put(text, format_args!("T{}{}", if value < 0 { "-" } else { "" }, size / per));
@@ -151,5 +159,7 @@ mod tests {
         assert_eq!(written(|text| day_time(text, span)), "P1DT-1.500000S");
         let span = IntervalMonthDayNano { months: 1, days: -2, nanoseconds: 3_500_000_000 };
         assert_eq!(written(|text| month_day_nano(text, span)), "P1M-2DT3.500000S");
+        let span = [[14, 0, 0, 0], [3, 1, 0, 0], [0, 0, 0, 0x80]].concat();
+        assert_eq!(written(|text| months_days_milliseconds(text, &span)), "P14M259DT2147483.648000S");
     }
 }

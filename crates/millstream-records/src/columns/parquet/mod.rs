@@ -63,13 +63,14 @@ pub(super) fn open(extent: Option<FileExtent>, nan: Nan) -> Result<Box<dyn Conve
         place(chunk, source.len()).map_err(|error| source.trouble(&error))?;
     }
     let columns = metadata.file_metadata().schema_descr();
-    let schema = parquet_to_arrow_schema(columns, metadata.file_metadata().key_value_metadata())
+    let plain = schema::with_raw_spans(columns).map_err(|error| source.trouble(&error))?;
+    let schema = parquet_to_arrow_schema(&plain, metadata.file_metadata().key_value_metadata())
         // The writer's own description of the columns may be wrong, and is not needed.
-        .or_else(|_| parquet_to_arrow_schema(columns, None))
+        .or_else(|_| parquet_to_arrow_schema(&plain, None))
         .map_err(|error| source.trouble(&error))?;
     require_names(schema.fields())?;
     let types = schema::decoded(schema.fields(), &mut leaves(columns));
-    let levels = parquet_to_arrow_field_levels(columns, ProjectionMask::all(), Some(&types))
+    let levels = parquet_to_arrow_field_levels(&plain, ProjectionMask::all(), Some(&types))
         .map_err(|error| source.trouble(&error))?;
     let groups = Groups { source: Arc::clone(&source), metadata: Arc::clone(&metadata) };
     let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows(columns), None)

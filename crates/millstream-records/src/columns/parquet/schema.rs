@@ -1,12 +1,53 @@
 //! The types as which columns are decoded.
 
-use super::super::mark::{JSON, UNCHECKED};
+use super::super::mark::{JSON, SPAN, UNCHECKED};
 use crate::Trouble;
 use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use parquet::basic::{ConvertedType, Type};
-use parquet::schema::types::ColumnDescriptor;
+use parquet::errors::ParquetError;
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type as Node, TypePtr};
 use std::sync::Arc;
+
+/// The length of a span of time.
+const SPAN_BYTES: i32 = 12;
+
+/// The same columns, with spans of time as the bytes that they are.
+///
+/// # Errors
+/// `parquet` refuses a column.
+pub(super) fn with_raw_spans(columns: &SchemaDescriptor) -> Result<SchemaDescriptor, ParquetError> {
+    Ok(SchemaDescriptor::new(with_raw_spans_within(&columns.root_schema_ptr())?))
+}
+
+fn with_raw_spans_within(node: &TypePtr) -> Result<TypePtr, ParquetError> {
+    let info = node.get_basic_info();
+    let id = info.has_id().then(|| info.id());
+    if let Node::GroupType { fields, .. } = node.as_ref() {
+        let raw = fields.iter().map(with_raw_spans_within).collect::<Result<Vec<TypePtr>, _>>()?;
+        if fields.iter().zip(&raw).all(|(field, raw)| Arc::ptr_eq(field, raw)) {
+            return Ok(Arc::clone(node));
+        }
+        let mut group = Node::group_type_builder(info.name())
+            .with_converted_type(info.converted_type())
+            .with_logical_type(info.logical_type_ref().cloned())
+            .with_fields(raw)
+            .with_id(id);
+        if info.has_repetition() {
+            group = group.with_repetition(info.repetition());
+        }
+        return group.build().map(Arc::new);
+    }
+    let Node::PrimitiveType { physical_type: Type::FIXED_LEN_BYTE_ARRAY, type_length: SPAN_BYTES, .. } = node.as_ref()
+    else {
+        return Ok(Arc::clone(node));
+    };
+    if info.converted_type() != ConvertedType::INTERVAL {
+        return Ok(Arc::clone(node));
+    }
+    let leaf = Node::primitive_type_builder(info.name(), Type::FIXED_LEN_BYTE_ARRAY);
+    leaf.with_repetition(info.repetition()).with_length(SPAN_BYTES).with_id(id).build().map(Arc::new)
+}
 
 /// The same columns in types that are decoded in little memory: a value that is repeated by a dictionary is not copied.
 pub(super) fn decoded(fields: &Fields, leaves: &mut dyn Iterator<Item = &ColumnDescriptor>) -> Fields {
@@ -44,6 +85,10 @@ fn decoded_leaf(field: &Field, data_type: &DataType, column: Option<&ColumnDescr
             metadata.insert(EXTENSION_TYPE_NAME_KEY, JSON);
         }
         return field.clone().with_data_type(DataType::Utf8View).with_metadata(metadata);
+    }
+    if *data_type == DataType::FixedSizeBinary(SPAN_BYTES) && called == Some(ConvertedType::INTERVAL) {
+        let metadata = field.metadata().clone().with(SPAN, "");
+        return field.clone().with_data_type(data_type.clone()).with_metadata(metadata);
     }
     field.clone().with_data_type(match data_type {
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,

@@ -141,6 +141,29 @@ fn a_file_without_rows_has_no_text() {
 }
 
 #[test]
+fn a_span_of_time_keeps_its_months_its_days_and_its_milliseconds() {
+    use arrow_array::{IntervalDayTimeArray, IntervalYearMonthArray, ListArray, types::IntervalDayTime};
+    use arrow_buffer::OffsetBuffer;
+    use arrow_schema::{DataType, Field, IntervalUnit, Schema};
+    let months: ArrayRef = Arc::new(IntervalYearMonthArray::from(vec![Some(14), None]));
+    let days: ArrayRef =
+        Arc::new(IntervalDayTimeArray::from(vec![IntervalDayTime { days: 3, milliseconds: 1_500 }; 2]));
+    let item = Arc::new(Field::new("item", DataType::Interval(IntervalUnit::YearMonth), true));
+    let list: ArrayRef = Arc::new(ListArray::new(item, OffsetBuffer::from_lengths([2, 0]), Arc::clone(&months), None));
+    let columns = [("months", months), ("days", days), ("list", list)];
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
+    let expected = [
+        r#"{"months":"P14M0DT0.000000S","days":"P0M3DT1.500000S","list":["P14M0DT0.000000S",null]}"#,
+        r#"{"months":null,"days":"P0M3DT1.500000S","list":[]}"#,
+    ];
+    let text = whole(PARQUET, &written(&[batch], WriterProperties::builder()));
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn files_of_another_writer_are_read_in_each_of_its_codecs_and_encodings() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet");
     let content = |name: &str| std::fs::read(format!("{folder}/{name}")).unwrap();
