@@ -33,7 +33,7 @@ pub const BATCH_BYTES_MAX: usize = 2 << 30;
 /// Values that pages may hold that are opened for one batch of rows. Nulls and repeated values have next to no bytes.
 pub const BATCH_VALUES_MAX: usize = 1 << 27;
 
-/// Longest description of a batch in an Arrow stream.
+/// Longest description of a batch in an Arrow stream, and longest footer of an Arrow file.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// Largest batch of an Arrow file or stream, opened, and as much of its dictionaries. A batch is decoded as a whole.

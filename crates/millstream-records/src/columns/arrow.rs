@@ -1,8 +1,9 @@
 //! Arrow's IPC format: a stream of messages, which its file holds between a magic number and a footer.
 //!
-//! A file is read as the stream that it holds, in order, so a pipe of it is read too. Messages are taken apart here and
-//! not by the crate `arrow-ipc`, because it believes the sizes that they name.
+//! A file is read by its footer. In a pipe, or without its end, it is read as the stream that it holds, in order. Messages
+//! are taken apart here and not by the crate `arrow-ipc`, because it believes the sizes that they name.
 
+use super::footer::Footer;
 use super::rows::{Rows, require_names};
 use crate::limits::{ARROW_BATCH_BYTES_MAX, MESSAGE_BYTES_MAX};
 use crate::{Converter, FileExtent, Nan, Trouble};
@@ -10,17 +11,20 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{read_dictionary, read_record_batch};
-use arrow_ipc::{CompressionType, Endianness, Message, MessageHeader, root_as_message};
+use arrow_ipc::{CompressionType, Endianness, Message, MessageHeader, Schema, root_as_message};
 use arrow_schema::{ArrowError, SchemaRef};
 use std::collections::HashMap;
 use std::io::Read;
 
 /// What a file begins with, padded, and ends with.
-const MAGIC: &[u8] = b"ARROW1";
-const MAGIC_BYTES_PADDED: usize = 8;
+pub(super) const MAGIC: &[u8] = b"ARROW1";
+pub(super) const MAGIC_BYTES_PADDED: usize = 8;
 
 /// What stands before the length of a message.
-const CONTINUATION: [u8; 4] = [0xff; 4];
+pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
+
+/// No description of columns is as short as this.
+const DESCRIPTION_BYTES_MIN: usize = 32;
 
 /// Bytes that are read at once of what is passed, and that are reserved before a body is read.
 const PASSED_AT_ONCE: usize = 64 << 10;
@@ -40,14 +44,23 @@ struct Arrow {
     /// Bytes of each dictionary.
     dictionary_bytes: HashMap<i64, usize>,
     rows: Rows,
+    /// Where the messages lie. `None`: they come in order.
+    footer: Option<Footer>,
+    /// Whether it is a file without its end.
+    is_cut: bool,
 }
 
 /// Opens a file.
 ///
 /// # Errors
-/// None.
-pub(super) fn open_file(_extent: Option<FileExtent>, nan: Nan) -> Result<Box<dyn Converter>, Trouble> {
-    Ok(Box::new(Arrow::new(true, nan)))
+/// It cannot be read, or its footer is damaged or describes what we do not read.
+pub(super) fn open_file(extent: Option<FileExtent>, nan: Nan) -> Result<Box<dyn Converter>, Trouble> {
+    let mut arrow = Arrow::new(true, nan);
+    if let Some(extent) = extent {
+        arrow.footer = Footer::read(extent, |schema| arrow.describe(schema))?;
+        arrow.is_cut = arrow.footer.is_none();
+    }
+    Ok(Box::new(arrow))
 }
 
 /// Opens a stream.
@@ -68,23 +81,64 @@ impl Arrow {
             dictionaries: HashMap::new(),
             dictionary_bytes: HashMap::new(),
             rows: Rows::new(nan),
+            footer: None,
+            is_cut: false,
         }
     }
 
     /// Reads up to the next batch of rows. `None`: the messages end.
     fn next_batch(&mut self, from: &mut dyn Read) -> Result<Option<RecordBatch>, Trouble> {
-        while let Some(description) = next_description(from, self.is_file)? {
+        while let Some(description) = self.next_description(from)? {
             let message = root_as_message(&description).map_err(|error| damaged(&error))?;
             let body_bytes = usize::try_from(message.bodyLength()).map_err(|error| damaged(&error))?;
             if body_bytes > ARROW_BATCH_BYTES_MAX {
                 return Err(too_large());
             }
-            let body = Buffer::from_vec(exactly(from, body_bytes)?);
-            if let Some(batch) = self.take(&message, &body)? {
+            let body = match &mut self.footer {
+                Some(footer) => footer.body(body_bytes)?,
+                None => exactly(from, body_bytes)?,
+            };
+            if let Some(batch) = self.take(&message, &Buffer::from_vec(body))? {
                 return Ok(Some(batch));
             }
         }
         Ok(None)
+    }
+
+    /// The description of the next message. `None`: there is none. A stream may end without saying so, a file may not.
+    fn next_description(&mut self, from: &mut dyn Read) -> Result<Option<Vec<u8>>, Trouble> {
+        if let Some(footer) = &mut self.footer {
+            return footer.next_description();
+        }
+        let mut head = up_to(from, CONTINUATION.len())?;
+        if head.is_empty() && !self.is_file {
+            return Ok(None);
+        }
+        if head == CONTINUATION {
+            head = up_to(from, CONTINUATION.len())?;
+        }
+        let length = <[u8; 4]>::try_from(head).map_err(|_| truncated())?;
+        match usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX) {
+            0 => Ok(None),
+            // Polars writes the columns of a file here without their length.
+            length if length < DESCRIPTION_BYTES_MIN && self.is_file && self.schema.is_none() => {
+                Err(if self.is_cut { truncated() } else { described_at_the_end() })
+            }
+            length if length > MESSAGE_BYTES_MAX => Err(damaged(&"a message has no plausible length")),
+            length => exactly(from, length).map(Some),
+        }
+    }
+
+    /// Takes the columns.
+    fn describe(&mut self, schema: Schema<'_>) -> Result<(), Trouble> {
+        if schema.endianness() != Endianness::Little {
+            let problem = "is Arrow in big-endian byte order, which Millstream does not read".into();
+            return Err(Trouble::Refused { problem, hint: "write it as Parquet".into() });
+        }
+        let schema = try_fb_to_schema(schema).map_err(|error| undecoded(&error))?;
+        require_names(schema.fields())?;
+        self.schema = Some(SchemaRef::new(schema));
+        Ok(())
     }
 
     fn take(&mut self, message: &Message<'_>, body: &Buffer) -> Result<Option<RecordBatch>, Trouble> {
@@ -93,13 +147,7 @@ impl Arrow {
             if self.schema.is_some() {
                 return Err(damaged(&"it describes its columns twice"));
             }
-            if schema.endianness() != Endianness::Little {
-                let problem = "is Arrow in big-endian byte order, which Millstream does not read".into();
-                return Err(Trouble::Refused { problem, hint: "write it as Parquet".into() });
-            }
-            let schema = try_fb_to_schema(schema).map_err(|error| undecoded(&error))?;
-            require_names(schema.fields())?;
-            self.schema = Some(SchemaRef::new(schema));
+            self.describe(schema)?;
             return Ok(None);
         }
         let Some(schema) = &self.schema else { return Err(damaged(&"it does not begin with its columns")) };
@@ -130,6 +178,9 @@ impl Arrow {
 
     /// Requires that nothing follows the messages but what a file has there.
     fn require_end(&self, from: &mut dyn Read) -> Result<(), Trouble> {
+        if self.footer.is_some() {
+            return Ok(());
+        }
         if !self.is_file {
             return match from.read(&mut [0])? {
                 0 => Ok(()),
@@ -155,7 +206,7 @@ impl Converter for Arrow {
             if self.has_ended {
                 return Ok(false);
             }
-            if self.is_file && !self.has_begun {
+            if self.is_file && !self.has_begun && self.footer.is_none() {
                 exactly(from, MAGIC_BYTES_PADDED)?;
             }
             self.has_begun = true;
@@ -173,28 +224,11 @@ impl Converter for Arrow {
     }
 
     fn bytes_read(&self) -> Option<u64> {
-        None
+        self.footer.as_ref().map(|footer| footer.read)
     }
 
     fn not_finite(&self) -> u64 {
         self.rows.not_finite
-    }
-}
-
-/// The description of the next message. `None`: there is none. A stream may end without saying so, a file may not.
-fn next_description(from: &mut dyn Read, is_file: bool) -> Result<Option<Vec<u8>>, Trouble> {
-    let mut head = up_to(from, CONTINUATION.len())?;
-    if head.is_empty() && !is_file {
-        return Ok(None);
-    }
-    if head == CONTINUATION {
-        head = up_to(from, CONTINUATION.len())?;
-    }
-    let length = <[u8; 4]>::try_from(head).map_err(|_| truncated())?;
-    match usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX) {
-        0 => Ok(None),
-        length if length > MESSAGE_BYTES_MAX => Err(damaged(&"a message has no plausible length")),
-        length => exactly(from, length).map(Some),
     }
 }
 
@@ -242,7 +276,7 @@ fn exactly(from: &mut dyn Read, length: usize) -> Result<Vec<u8>, Trouble> {
     if bytes.len() == length { Ok(bytes) } else { Err(truncated()) }
 }
 
-fn damaged(why: &dyn std::fmt::Display) -> Trouble {
+pub(super) fn damaged(why: &dyn std::fmt::Display) -> Trouble {
     Trouble::Damaged(format!("it is no whole Arrow data: {why}"))
 }
 
@@ -252,6 +286,11 @@ fn undecoded(error: &ArrowError) -> Trouble {
 
 fn truncated() -> Trouble {
     damaged(&"a part of it is missing at the end")
+}
+
+fn described_at_the_end() -> Trouble {
+    let problem = "is an Arrow file that describes its columns only at its end, and here it is read in order".into();
+    Trouble::Refused { problem, hint: "write it into a file without compression around it, and name the file".into() }
 }
 
 fn too_large() -> Trouble {

@@ -2,6 +2,7 @@
 
 mod arrow;
 mod column;
+mod footer;
 mod integers;
 mod line;
 mod mark;

@@ -44,9 +44,18 @@ fn converted(open: Option<Open>, content: &[u8]) -> (String, Result<(), Trouble>
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(content).unwrap();
     let extent = FileExtent { file: Box::new(file), start: 0, len: content.len() as u64 };
+    converted_from(open, Some(extent), content)
+}
+
+/// The same for a pipe.
+fn piped(open: Option<Open>, content: &[u8]) -> (String, Result<(), Trouble>) {
+    converted_from(open, None, content)
+}
+
+fn converted_from(open: Option<Open>, extent: Option<FileExtent>, content: &[u8]) -> (String, Result<(), Trouble>) {
     let mut text = Vec::new();
     let ended = crate::guarded(|| {
-        let mut converter = open.expect("the feature is on")(Some(extent), Nan::Null)?;
+        let mut converter = open.expect("the feature is on")(extent, Nan::Null)?;
         let mut from = Cursor::new(content);
         while converter.more(&mut from, &mut text)? {}
         assert!(converter.bytes_read().is_none_or(|bytes| bytes == content.len() as u64));
