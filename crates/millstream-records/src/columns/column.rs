@@ -1,10 +1,11 @@
 //! A column of a batch, and how its values are written.
 
 use super::integers::Integers;
-use super::line::{Fault, Line};
+use super::line::{Fault, Line, NOT_FINITE};
 use super::mark::{JSON, OURS, SPAN, UNCHECKED, UUID};
 use super::scalar::{bytes, decimal, embedded, json, uuid};
 use super::time;
+use crate::Nan;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
@@ -443,11 +444,13 @@ impl Map<'_> {
         Ok(())
     }
 
-    /// Writes a key as the name of a member, which is a string.
+    /// Writes a key as the name of a member, which is a string. A word that makes the document a reject stays bare.
     fn write_name(&self, entry: usize, line: &mut Line<'_>) -> Result<(), Fault> {
         let start = line.text.len();
         self.keys.write(entry, line)?;
-        if line.text.get(start) != Some(&b'"') {
+        let is_rejected =
+            line.nan == Nan::Reject && NOT_FINITE.iter().any(|word| line.text[start..] == *word.as_bytes());
+        if line.text.get(start) != Some(&b'"') && !is_rejected {
             line.text.insert(start, b'"');
             line.push("\"");
         }

@@ -3,6 +3,9 @@
 use super::scalar::json;
 use crate::Nan;
 
+/// The words of numbers that are not finite.
+pub(super) const NOT_FINITE: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
 /// The end of a text, where a line is being written.
 pub(super) struct Line<'t> {
     pub(super) text: &'t mut Vec<u8>,
@@ -33,10 +36,11 @@ impl Line<'_> {
 
     /// Writes a number that is not finite.
     pub(super) fn not_finite(&mut self, value: f64) {
+        let [nan, above, below] = NOT_FINITE;
         let word = match value {
-            _ if value.is_nan() => "NaN",
-            _ if value > 0.0 => "Infinity",
-            _ => "-Infinity",
+            _ if value.is_nan() => nan,
+            _ if value > 0.0 => above,
+            _ => below,
         };
         match self.nan {
             Nan::Null => {

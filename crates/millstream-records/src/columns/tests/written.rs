@@ -90,6 +90,26 @@ fn times_are_those_of_rfc_3339() {
     assert_eq!(values(Arc::new(IntervalMonthDayNanoArray::from(vec![span]))), ["\"P1M2DT0.000000003S\""]);
 }
 
+#[test]
+fn a_name_that_is_not_finite_is_null_or_a_reject_or_a_string() {
+    let keys: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN, f64::NEG_INFINITY, 1.5]));
+    let fields =
+        Fields::from(vec![Field::new("keys", DataType::Float64, false), Field::new("values", DataType::Int32, true)]);
+    let values: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    let entries = StructArray::new(fields.clone(), vec![keys, values], None);
+    let field = Arc::new(Field::new("entries", DataType::Struct(fields), false));
+    let map: ArrayRef = Arc::new(MapArray::new(field, OffsetBuffer::from_lengths([1, 1, 1]), entries, None, false));
+    for (nan, expected) in [
+        (Nan::Null, ["{\"null\":1}", "{\"null\":2}", "{\"1.5\":3}"]),
+        (Nan::Reject, ["{NaN:1}", "{-Infinity:2}", "{\"1.5\":3}"]),
+        (Nan::Text, ["{\"NaN\":1}", "{\"-Infinity\":2}", "{\"1.5\":3}"]),
+    ] {
+        let (text, not_finite) = text_of(&[batch_of(Arc::clone(&map))], nan);
+        assert_eq!(text, expected.map(|value| format!("{{\"v\":{value}}}\n")).concat(), "{nan:?}");
+        assert_eq!(not_finite, if nan == Nan::Null { 2 } else { 0 }, "{nan:?}");
+    }
+}
+
 fn items() -> (Arc<Field>, ArrayRef) {
     let array = Int32Array::from(vec![Some(1), None, Some(3), Some(4)]);
     (Arc::new(Field::new("item", DataType::Int32, true)), Arc::new(array))
