@@ -33,7 +33,8 @@ const SIGNATURES: &[Signature] = &[
     Signature { kind: "Avro", marks: &[(0, b"Obj\x01")], way: Way::Pipe("avro-tools tojson FILE") },
     Signature {
         kind: "Feather (version 1)",
-        marks: &[(0, b"FEA1")],
+        // It is padded to eight bytes.
+        marks: &[(0, b"FEA1"), (4, b"\0")],
         way: Way::Say("write it as Parquet or as Arrow, for instance with pyarrow"),
     },
     // With an encrypted footer, another magic number stands at the beginning, too. The length of the first encrypted part
@@ -203,6 +204,7 @@ mod tests {
                 content.resize(*at, b'B');
                 content.extend_from_slice(magic);
             }
+            content.extend_from_slice(b"\x15\x04\x15\x04");
             let (within, piped) = (begin(&gzip(&content), None).err(), begin(&content, None).err());
             if format.open.is_none() {
                 for error in [within, piped].map(Option::unwrap) {
@@ -241,8 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_begins_like_encrypted_parquet_is_text() {
-        assert_eq!(begin(b"PARENT,NAME\n1,a\n", None).unwrap(), 0);
+    fn a_header_that_begins_like_a_file_of_columns_is_text() {
+        for text in ["PARENT,NAME\n1,a\n", "PAR1,PAR2,id\n1,2,3\n", "PAR1\n{}", "PAR1", "FEA1,FEA2\n1,2\n"] {
+            for content in [text.as_bytes().to_vec(), gzip(text.as_bytes())] {
+                assert_eq!(begin(&content, None).unwrap(), 0, "{text}");
+            }
+        }
+        let error = begin(b"FEA1\0\0\0\0rest", None).unwrap_err();
+        assert!(error.to_string().contains("Feather"), "{error}");
         let error = begin(b"PARE*\0\0\0rest", None).unwrap_err();
         assert!(error.to_string().contains("Parquet (encrypted)") && error.hint("load - ..").contains("decrypt it"));
     }

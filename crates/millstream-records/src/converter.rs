@@ -182,7 +182,13 @@ mod tests {
         for (format, bytes, open, begins) in [
             (&PARQUET, &b""[..], true, false),
             (&PARQUET, b"PAR", true, false),
-            (&PARQUET, b"PAR1", false, true),
+            (&PARQUET, b"PAR1", true, false),
+            (&PARQUET, b"PAR1\x15", false, true),
+            // The length of an encrypted header.
+            (&PARQUET, b"PAR1\x2a\0\0\0", false, true),
+            (&PARQUET, b"PAR1,id", true, false),
+            (&PARQUET, b"PAR1,id\n", false, false),
+            (&PARQUET, b"PAR1\r\n1\t", false, false),
             (&PARQUET, b"PARE", false, false),
             (&ARROW_FILE, b"ARROW1", true, false),
             (&ARROW_FILE, b"ARROW1\0\0", false, true),

@@ -38,14 +38,31 @@ pub const PARQUET: Format = Format {
     kind: "Parquet",
     name: "parquet",
     version: "parquet/1",
-    marks: &[(0, b"PAR1")],
-    look: None,
+    marks: &[(0, PARQUET_MAGIC)],
+    look: Some(look_for_parquet),
     needs_file: true,
     may_be_empty: false,
     key: None,
     feature: COLUMNAR,
     open: columns::PARQUET,
 };
+
+const PARQUET_MAGIC: &[u8] = b"PAR1";
+
+/// Bytes behind Parquet's magic number of which one is none of a text: they begin the header of a page, or that of the footer
+/// if there are no rows, or are the length of one that is encrypted.
+const PARQUET_HEADER_BYTES: usize = 4;
+
+/// Tells a file from a text that begins with the same letters, such as `PAR1,PAR2`.
+fn look_for_parquet(bytes: &[u8]) -> Look {
+    let header = bytes.iter().skip(PARQUET_MAGIC.len()).take(PARQUET_HEADER_BYTES);
+    let is_of_text = |byte: &u8| *byte >= b' ' || matches!(byte, b'\t' | b'\n' | b'\r');
+    match header.clone().all(is_of_text) {
+        false => Look::Yes,
+        true if header.count() < PARQUET_HEADER_BYTES => Look::Open,
+        true => Look::No,
+    }
+}
 
 /// Arrow's IPC file, which Feather is, too.
 pub const ARROW_FILE: Format = Format {
