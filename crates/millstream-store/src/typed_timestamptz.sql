@@ -16,9 +16,10 @@ case
                 pg_catalog.substr({text}, 15, 2)::integer,
                 pg_catalog.substr({text}, 18, 2)::integer
             ) + case
-                when pg_catalog.substr({text}, 20, 1) = '.'
-                    then pg_catalog.make_interval(secs => pg_catalog.substring({text}, '[.][0-9]+')::double precision)
-                else '0'::interval
+                when pg_catalog.substr({text}, 20, 1) <> '.' then '0'::interval
+                when pg_catalog.substr({text}, 12, 8) = '23:59:60'
+                    then pg_catalog.make_time(23, 59, pg_catalog.substring({text}, '60[.][0-9]+')::double precision) - '24:00'::time
+                else pg_catalog.make_interval(secs => pg_catalog.substring({text}, '[.][0-9]+')::double precision)
             end
         )
     else pg_catalog.to_timestamp(({text} || ' is no RFC 3339 time')::integer)
