@@ -80,22 +80,53 @@ pub struct Column {
 impl std::str::FromStr for Column {
     type Err = Error;
 
-    /// Reads `NAME:TYPE=PATH`. The path is written as in a key.
+    /// Reads `NAME:TYPE=PATH`. The path is written as in a key, and a name with a `:` or a `=` in quotes, as there.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |problem: &str| {
             let problem = format!("\"{text}\" is not a column: {problem}");
             Error::refused(problem, "write it as NAME:TYPE=PATH, as in price:numeric=offer.price")
         };
-        let (left, path) = text.split_once('=').ok_or_else(|| wrong("it has no path"))?;
-        let (name, type_name) = left.split_once(':').ok_or_else(|| wrong("it has no type"))?;
+        let (name, rest) = match text.strip_prefix('"') {
+            Some(quoted) => {
+                let (name, rest) = quoted_name(quoted).ok_or_else(|| wrong("a double quote is not closed"))?;
+                (name, rest.strip_prefix(':').ok_or_else(|| wrong("it has no type"))?)
+            }
+            None => {
+                let at = text.find([':', '=']).ok_or_else(|| wrong("it has no path"))?;
+                let rest = text[at..].strip_prefix(':').ok_or_else(|| wrong("it has no type"))?;
+                (text[..at].to_owned(), rest)
+            }
+        };
+        let (type_name, path) = rest.split_once('=').ok_or_else(|| wrong("it has no path"))?;
         // The column has its name already, so another '=' is a part of the path, and the path may be an empty name.
         let paths = format!("column={path}");
         let mut requests = KeyRequest::parse_paths(&paths).map_err(|error| wrong(&error.to_string()))?;
         match (requests.pop(), requests.is_empty()) {
             (Some(KeyRequest { path, key_type: None, .. }), true) if !name.is_empty() && !type_name.is_empty() => {
-                Ok(Self { name: name.to_owned(), type_name: type_name.to_owned(), path })
+                Ok(Self { name, type_name: type_name.to_owned(), path })
             }
             _ => Err(wrong("name, type and one path are needed")),
         }
     }
+}
+
+/// The name up to the closing quote, and what follows it. Two quotes stand for one.
+fn quoted_name(text: &str) -> Option<(String, &str)> {
+    let (mut name, mut rest) = (String::new(), text);
+    loop {
+        let (part, after) = rest.split_once('"')?;
+        name.push_str(part);
+        match after.strip_prefix('"') {
+            Some(next) => {
+                name.push('"');
+                rest = next;
+            }
+            None => return Some((name, after)),
+        }
+    }
+}
+
+/// The name of a column as [`Column`] reads it.
+pub(crate) fn column_name_text(name: &str) -> String {
+    if name.contains([':', '=', '"']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.to_owned() }
 }

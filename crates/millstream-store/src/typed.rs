@@ -3,7 +3,7 @@
 //! The table itself remembers them: [`TypedColumn::read`] knows the expressions that [`TypedColumn::generated`] makes. So
 //! they outlive our schema, and a column that somebody adds with the same expression is no other.
 
-use crate::definition::Column;
+use crate::definition::{Column, column_name_text};
 use crate::error::Error;
 use millstream_model::limits::IDENTIFIER_BYTES_MAX;
 use millstream_model::{is_reserved_column, path_text};
@@ -164,7 +164,7 @@ impl TypedColumn {
 /// As `load --column` takes it.
 impl fmt::Display for TypedColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}={}", self.name, self.kind.name, path_text(&self.path))
+        write!(f, "{}:{}={}", column_name_text(&self.name), self.kind.name, path_text(&self.path))
     }
 }
 
@@ -299,6 +299,11 @@ mod tests {
             ("a:timestamp=/b~1c", "a:timestamp=/b~1c"),
             ("a:text=b=c", "a:text=/\"b=c\""),
             ("a:text=/", "a:text=/"),
+            ("\"dc:title\":text=/\"dc:title\"", "\"dc:title\":text=/\"dc:title\""),
+            ("\"a=b\":int=a", "\"a=b\":integer=a"),
+            ("\"say \"\"hi\"\"\":text=a", "\"say \"\"hi\"\"\":text=a"),
+            ("\"a\":text=a", "a:text=a"),
+            ("a b:text=a", "a b:text=a"),
         ] {
             assert_eq!(column(text).to_string(), printed);
             assert_eq!(column(&column(text).to_string()), column(text));
@@ -309,6 +314,11 @@ mod tests {
             ("doc:text=b", "the name is taken"),
             ("xmin:text=b", "the name is taken"),
             ("a:text", "has no path"),
+            ("a", "has no path"),
+            ("a=b:text", "has no type"),
+            ("\"a:text=b", "not closed"),
+            ("\"a\"=b", "has no type"),
+            ("\"\":text=b", "name, type and one path"),
         ] {
             let error = text.parse::<TypedColumn>().expect_err(text).to_string();
             assert!(error.contains(part), "{text}: {error}");

@@ -156,8 +156,9 @@ fn left_out(name: &str, why: &str) -> String {
     format!("member \"{name}\" gets no column: {why}; to give it one, name all columns, with --column {column}")
 }
 
+/// A column so that it can be pasted behind `--column`, and why it is what it is.
 fn described(column: &TypedColumn, why: &str) -> String {
-    format!("{column} ({why})")
+    format!("{} ({why})", shell_word(column))
 }
 
 /// What tells that a document surely fits typed columns, and then every row that the mode makes of such documents.
