@@ -57,6 +57,13 @@ fn print(location: &Location, nan: Nan, output: Output) -> Result<bool, Failure>
     let progress = window.progress();
     let mark = window.begin_text(None).map_err(failed)?;
     window.skip(mark);
+    if window.bytes().is_empty() {
+        window.fill().map_err(failed)?;
+    }
+    // No text that a load reads has such a byte, and almost every other file has one soon.
+    if window.made().is_none() && window.bytes().contains(&0) {
+        return Err(Failure::user(format!("{} is not text", window.name())).hint("`file FILE` shows what it is"));
+    }
     loop {
         let bytes = window.bytes().len();
         if bytes > 0 && !output.bytes(window.bytes())? {

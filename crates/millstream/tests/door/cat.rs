@@ -42,6 +42,14 @@ fn what_is_no_text_damaged_or_missing_is_an_error() {
     assert!(ended.stderr.contains("is damaged: the compressed data ends too early"), "{ended:?}");
     let ended = millstream(&["cat", &write(folder.path(), "x.xz", b"\xfd7zXZ\0rest")]).ends(2);
     assert!(ended.stderr.contains("hint: xz -dc FILE | millstream cat -"), "{ended:?}");
+    // Before version 0.15, streams of Arrow began with a length alone.
+    let arrow = std::fs::read(ARROW).unwrap();
+    let old = arrow.strip_prefix(&[0xff; 4]).unwrap_or(&arrow[12..]).to_vec();
+    for content in [&old[..], &gzip(&old), b"\x8f\x03 no text\n\x17\0"] {
+        let ended = millstream(&["cat", &write(folder.path(), "binary", content)]).ends(2);
+        assert!(ended.stderr.contains("binary is not text") && ended.stdout.is_empty(), "{ended:?}");
+        assert!(ended.stderr.contains("hint: `file FILE` shows what it is"), "{ended:?}");
+    }
     assert!(millstream(&["cat", "/no/such/file"]).ends(2).stderr.contains("cannot open /no/such/file"));
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
