@@ -1,6 +1,7 @@
 //! What can go wrong with a load: every error, with its kind and what to do next.
 
 use crate::stop::StopReason;
+use millstream_document::chunk::Chunk;
 use millstream_document::decode::InferenceError;
 use millstream_document::source::SourceError;
 use millstream_model::{CollectionName, NameError, Position, Refusal, shell_word};
@@ -202,6 +203,17 @@ impl Error {
         Self::Store(millstream_store::Error::Fenced { load_id })
     }
 
+    /// The damage with which a chunk ends its source, if it does.
+    pub(crate) fn of_damage(chunk: &Chunk, sources: &[String]) -> Option<Self> {
+        let (frame, fault) = chunk.damage()?;
+        Some(Self::Damaged {
+            name: sources.get(chunk.source as usize).cloned().unwrap_or_default(),
+            line: frame.line,
+            offset: frame.offset,
+            detail: fault.detail.to_string(),
+        })
+    }
+
     /// A request that contradicts itself, the server or a limit, and what to do.
     pub(crate) fn refused(problem: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Refused(Refusal::new(problem).hint(hint))
@@ -271,7 +283,7 @@ impl Explained for Error {
             Self::Runs { .. } => Some(
                 "it takes about as much room as the documents, at most twice; TMPDIR names another directory".into(),
             ),
-            Self::Damaged { .. } => Some("mend the file: what follows the damage cannot be compared".into()),
+            Self::Damaged { .. } => Some("mend the file: what follows the damage cannot be read".into()),
             Self::LoadChanged { load_id, adds_up, transforms, .. } => Some(format!(
                 "finish it by its own command (see `millstream loads`{}), or start over: --resume off, or `millstream \
                  loads forget {load_id}`{}",

@@ -1,10 +1,10 @@
 //! Loads that end before they have read a document leave nothing behind, and do not block each other.
 
 use crate::scene::{Events, Files, request, run, schema, surroundings, until_event};
-use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
+use millstream_engine::{AskedColumns, Error, Event, LoadRequest, Outcome, StopReason, load};
 use millstream_pg::Explained;
 use millstream_store::loads;
-use millstream_testkit::{TestDatabase, each_build};
+use millstream_testkit::{TestDatabase, each_build, gzip};
 use std::sync::Arc;
 
 /// Waits until the load is recorded.
@@ -141,6 +141,30 @@ async fn files_that_are_not_text_are_named_before_a_table_is_made() {
             assert!(error.hint().is_some_and(|h| h.contains(hint)), "{:?}", error.hint());
             assert!(!has_table(&db, "foreign").await);
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn damage_before_the_first_document_is_named_where_types_would_be_inferred() {
+    each_build(async |db| {
+        let files = Files::new();
+        let whole = gzip(b"{\"id\":1,\"v\":2}\n");
+        let cut = files.write("cut.gz", &whole[..12]);
+        let mut columns = request("cut", "id:bigint", &[cut.clone()]);
+        columns.columns = AskedColumns::All;
+        let mut versions = request("cut", "id:bigint", &[cut.clone()]);
+        versions.mode = "newest:v".parse().expect("a mode");
+        for wanted in [request("cut", "id", &[cut]), columns, versions] {
+            let error = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err("it is damaged");
+            assert!(error.to_string().contains("cut.gz is damaged at line 1 (byte 0): "), "{error}");
+            assert!(error.hint().is_some_and(|hint| hint.starts_with("mend the file")), "{:?}", error.hint());
+            assert!(!has_table(&db, "cut").await);
+        }
+        // Documents before the damage show the types.
+        let files = files.write("some.gz", &whole[..whole.len() - 1]);
+        let receipt = run(&db.url(), &request("some", "id", &[files])).await.receipt;
+        assert_eq!((receipt.counters.inserted, receipt.finished), (1, false));
     })
     .await;
 }

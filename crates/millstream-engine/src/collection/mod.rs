@@ -5,10 +5,12 @@ mod definition;
 mod fitness;
 mod folding;
 mod name;
+mod sample;
 mod typed;
 
 pub(crate) use definition::key_columns;
 pub use definition::{FILLFACTOR, definition};
+use sample::{documents, sample};
 use typed::Typed;
 
 use crate::error::Error;
@@ -19,7 +21,6 @@ use crate::plan::{LoadPlan, TableTraits};
 use crate::request::LoadRequest;
 use crate::turns::Turns;
 use crate::watched::Watched;
-use millstream_document::chunk::Chunk;
 use millstream_document::decode;
 use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, VersionType};
@@ -371,8 +372,8 @@ async fn oid(client: &impl GenericClient, name: &CollectionName) -> Result<u32, 
 /// The key, with types from the documents if the request leaves them open; why each column has its type; and warnings.
 async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<String>, Vec<String>), Error> {
     let typed = request.key.iter().all(|column| column.key_type.is_some());
-    let sample = if typed { Vec::new() } else { feed.sample().await? };
-    let inferred = decode::infer(sampled(&sample), &request.key)?;
+    let sample = if typed { Vec::new() } else { sample(request, feed).await? };
+    let inferred = decode::infer(documents(&sample), &request.key)?;
     let reasons = inferred.spec.columns.iter().zip(&inferred.reasons).map(|(c, why)| describe(c, why)).collect();
     Ok((inferred.spec, reasons, inferred.warnings))
 }
@@ -473,7 +474,7 @@ async fn infer_version(
     wanted: &KeyRequest,
     feed: &mut Feed,
 ) -> Result<Option<(VersionType, String)>, Error> {
-    let sample = feed.sample().await?;
+    let sample = sample(request, feed).await?;
     if sample.iter().all(|chunk| chunk.frames.is_empty()) {
         return match request.sources.is_empty() {
             true => Err(Error::refused(
@@ -483,13 +484,7 @@ async fn infer_version(
             false => Ok(None),
         };
     }
-    Ok(Some(decode::infer_version(sampled(&sample), wanted)?))
-}
-
-/// The documents of chunks, and why others cannot be read.
-fn sampled(chunks: &[Chunk]) -> impl Iterator<Item = decode::Sampled<'_>> {
-    let frames = chunks.iter().flat_map(|chunk| chunk.frames.iter().map(move |frame| (chunk, frame)));
-    frames.map(|(chunk, frame)| chunk.readable(frame))
+    Ok(Some(decode::infer_version(documents(&sample), wanted)?))
 }
 
 fn describe(column: &KeyColumn, why: &str) -> String {

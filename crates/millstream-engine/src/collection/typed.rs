@@ -1,6 +1,6 @@
 //! Typed columns of a collection's table: those that it has, and those that a load asks for.
 
-use super::sampled;
+use super::sample::{documents, sample};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::merge::Mode;
@@ -123,7 +123,7 @@ async fn inferred(request: &LoadRequest, feed: &mut Feed) -> Result<Typed, Error
         let problem = "a stream has no documents yet from which to choose its columns";
         return Err(Error::refused(problem, "name them: --column NAME:TYPE=PATH"));
     }
-    let found = decode::infer_columns(sampled(&sample));
+    let found = decode::infer_columns(documents(&sample));
     if found.len() > COLUMNS_INFERRED_MAX {
         return Err(Error::refused(
             format!("the first documents have more than {COLUMNS_INFERRED_MAX} members, too many for columns"),

@@ -269,13 +269,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// Refuses a damaged source: what follows the damage was not read and cannot be compared.
 fn require_whole(chunk: &Chunk, load: &LoadRequest) -> Result<(), Error> {
-    let Some((frame, fault)) = chunk.damage() else { return Ok(()) };
-    Err(Error::Damaged {
-        name: source_name(load, chunk.source),
-        line: frame.line,
-        offset: frame.offset,
-        detail: fault.detail.to_string(),
-    })
+    Error::of_damage(chunk, &load.sources).map_or(Ok(()), Err)
 }
 
 fn source_name(load: &LoadRequest, index: u32) -> String {
