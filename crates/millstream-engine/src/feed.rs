@@ -3,13 +3,14 @@
 use crate::error::Error;
 use crate::lifecycle::OwnedLoad;
 use crate::limits::{
-    FEED_QUEUE, FRAME_BYTES, INFERENCE_BYTES_MAX, SOURCES_AHEAD, TRANSFORMED_CHUNK_BYTES, UNVERIFIED_MEMORIES_MAX,
+    FEED_QUEUE, FRAME_BYTES, INFERENCE_BYTES_MAX, OBJECT_SCHEMAS_MAX, SOURCES_AHEAD, TRANSFORMED_CHUNK_BYTES,
+    UNVERIFIED_MEMORIES_MAX,
 };
 use crate::observe::Tally;
 use crate::request::LoadRequest;
 use millstream_document::chunk::{Chunk, Frame};
 use millstream_document::limits::INFERENCE_DOCUMENTS;
-use millstream_document::source::{self, Location, SourceError, SourceOptions};
+use millstream_document::source::{self, Location, Progress, SchemaColumn, SourceError, SourceOptions};
 use millstream_document::transform::{self, Transform};
 use millstream_failpoint as failpoint;
 use millstream_input::Content;
@@ -18,7 +19,7 @@ use millstream_store::{Error as StoreError, SourceContent};
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::mpsc;
 
 /// Chunks of all sources in order.
@@ -63,6 +64,8 @@ struct ReadingThread {
     tally: Arc<Tally>,
     /// What the files and objects held that were read to their end, by their index.
     contents: Contents,
+    /// What the schema of the first source describes, once it was read.
+    schema: Arc<OnceLock<Vec<SchemaColumn>>>,
 }
 
 type Contents = Arc<Mutex<Vec<Option<SourceContent>>>>;
@@ -78,6 +81,17 @@ impl ReadingThread {
         let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = contents.get_mut(index as usize) {
             *known = content;
+        }
+    }
+
+    /// Notes what the schema of the first source describes.
+    fn note_schema(&self, index: u32, progress: &Progress) {
+        if index == 0
+            && self.schema.get().is_none()
+            && let Some(columns) = progress.columns()
+        {
+            // Another reading may have noted it.
+            let _ = self.schema.set(columns.to_vec());
         }
     }
 }
@@ -128,7 +142,8 @@ impl Feed {
         let (repeatable, resumable) = (streams == 0, streams == 0 || request.source_name.is_some());
         let (format, transforms) = (request.format.clone(), request.transforms.clone());
         let contents = Arc::new(Mutex::new(vec![None; sources.len()]));
-        let reading = ReadingThread { format, options, prefix: None, first: 0, transforms, tally, contents };
+        let schema = Arc::default();
+        let reading = ReadingThread { format, options, prefix: None, first: 0, transforms, tally, contents, schema };
         let waiting_bytes_max = request.memory_bytes.saturating_mul(UNVERIFIED_MEMORIES_MAX);
         let (running, unverified, from_start) = (None, None, request.delete_missing.is_some());
         Ok(Self {
@@ -152,7 +167,8 @@ impl Feed {
         let names = vec![request.source_name.clone().unwrap_or_else(|| "stream".into())];
         let format = request.format.clone();
         let (options, transforms, contents) = (SourceOptions::default(), Vec::new(), Contents::default());
-        let reading = ReadingThread { format, options, prefix: None, first: 0, transforms, tally, contents };
+        let schema = Arc::default();
+        let reading = ReadingThread { format, options, prefix: None, first: 0, transforms, tally, contents, schema };
         // Nothing follows the sample.
         let (_, chunks) = mpsc::channel(1);
         Self {
@@ -266,6 +282,39 @@ impl Feed {
             self.running = None;
         }
         Ok(sample)
+    }
+
+    /// The schemas of the sources that differ, each with the index of the first source that has it. None if the first source
+    /// or any other has no schema, or if another is no file: it cannot be looked at before it is read. Of objects, the first
+    /// ones count. The sample must have been taken.
+    ///
+    /// # Errors
+    /// [`SourceError`] when a source cannot be read.
+    pub(crate) async fn schemas(&mut self) -> Result<Vec<(usize, Vec<SchemaColumn>)>, Error> {
+        let Some(first) = self.reading.schema.get() else { return Ok(Vec::new()) };
+        let mut schemas = vec![(0, first.clone())];
+        let (sources, reading) = (self.sources.clone(), self.reading.clone());
+        let compare = move || -> Result<_, SourceError> {
+            let mut objects = 0;
+            for (index, location) in sources.iter().enumerate().skip(1) {
+                objects += usize::from(location.tag().is_some());
+                if location.tag().is_some() && objects >= OBJECT_SCHEMAS_MAX {
+                    continue;
+                }
+                let schema = match location.is_repeatable() {
+                    true => source::schema(location, &reading.format, &reading.options)?,
+                    false => None,
+                };
+                match schema {
+                    Some(schema) if schemas.iter().any(|(_, known)| *known == schema) => {}
+                    Some(schema) => schemas.push((index, schema)),
+                    None => return Ok(Vec::new()),
+                }
+            }
+            Ok(schemas)
+        };
+        let done = tokio::task::spawn_blocking(compare).await;
+        Ok(done.map_err(|_| Error::BrokenOff("the thread that reads the schemas has gone"))??)
     }
 
     /// The next chunk, or `None` after the last of the last source.
@@ -402,11 +451,13 @@ fn read_all(
         while let Some(chunk) = opened.source.next_chunk()? {
             failpoint::hit_on_thread("chunk-read");
             hash_before = Some(chunk.prefix_hash);
+            reading.note_schema(index, &opened.progress);
             reading.tally.input_read(bytes_before + opened.progress.bytes_read());
             if sender.blocking_send(Ok(transform::apply(&reading.transforms, chunk))).is_err() {
                 return Ok(());
             }
         }
+        reading.note_schema(index, &opened.progress);
         // Also of an object without documents, because a later run cannot know that of one that it does not read.
         hash_before = tagged.or(hash_before);
         bytes_before += opened.progress.bytes_read();

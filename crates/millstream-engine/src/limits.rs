@@ -22,6 +22,9 @@ pub const LANES_DEFAULT_MAX: u16 = 4;
 /// A load takes at most one in this many of the server's free connections by default.
 pub const FREE_CONNECTIONS_SHARE: i32 = 2;
 
+/// Objects whose schemas are compared before a load begins. There may be thousands, and each takes two requests.
+pub const OBJECT_SCHEMAS_MAX: usize = 100;
+
 /// Documents that a lane commits at once, by default. Rows that are near each other in the key's index are found
 /// faster. With a million rows of 150 bytes, a changed wave is 10 to 15 % faster in batches of 100,000 than of 50,000.
 /// Twice as many again is not faster, because fewer updates fit on their page.

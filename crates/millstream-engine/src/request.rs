@@ -39,7 +39,8 @@ pub enum AskedColumns {
     Any,
     /// These, and others that the collection has.
     Named(Vec<TypedColumn>),
-    /// Those that the collection has. If it has none, one for each member of the first documents.
+    /// Those that the collection has. If it has none, one for each member that the schemas of the files describe, or that
+    /// the first documents have.
     All,
 }
 

@@ -126,7 +126,10 @@ impl Input {
         begun.map_err(|source| input.failed(source))?;
         match format.map(|format| Made::begin(format, extent, conversion.nan)) {
             None => {}
-            Some(Ok(made)) => input.made = made,
+            Some(Ok(made)) => {
+                made.iter().for_each(|made| made.describe(input.plain.progress()));
+                input.made = made;
+            }
             Some(Err(trouble)) => {
                 input.ended = Some(input.stopped(trouble)?);
                 input.made = format.map(Made::ended);

@@ -37,7 +37,9 @@ pub use got::Got;
 pub use input::Input;
 pub use line_number::LineNumber;
 pub use lines::{Line, Lines};
-pub use millstream_records::{ARROW_FILE, BSON, Format, MALFORMED, NANS, Nan, PARQUET, ReadAt, is_guarded, mongo};
+pub use millstream_records::{
+    ARROW_FILE, BSON, Format, MALFORMED, NANS, Nan, PARQUET, ReadAt, SchemaColumn, is_guarded, mongo,
+};
 pub use object::{Object, Objects, Replaced};
 pub use raw::Progress;
 pub use sorter::{SortRecord, Sorted, Sorter};

@@ -1,6 +1,7 @@
 //! The text that a converter makes of a file that is none.
 
 use super::plain::Plain;
+use super::raw::Progress;
 use millstream_records::{Converter, FileExtent, Format, Nan, Trouble, guarded};
 
 /// Text in the making. It is neither live nor of known length: progress counts bytes of the file.
@@ -51,7 +52,17 @@ impl Made {
         *taken = 0;
         let more = guarded(|| converter.more(plain, text));
         plain.progress().reached(converter.bytes_read(), converter.not_finite());
+        self.describe(plain.progress());
         more
+    }
+
+    /// Notes what the schema of the file describes, once it is known.
+    pub(super) fn describe(&self, progress: &Progress) {
+        if progress.columns().is_none()
+            && let Some(columns) = self.converter.as_ref().and_then(|converter| converter.columns())
+        {
+            progress.described(columns);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::content::Content;
 use super::unchanged::Unchanged;
 use crate::limits::RAW_BUFFER_BYTES;
+use millstream_records::SchemaColumn;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,6 +15,7 @@ pub struct Progress {
     total: Option<u64>,
     not_finite: AtomicU64,
     content: OnceLock<Content>,
+    columns: OnceLock<Vec<SchemaColumn>>,
 }
 
 impl Progress {
@@ -36,6 +38,17 @@ impl Progress {
     /// reads in an order of its own.
     pub fn content(&self) -> Option<Content> {
         self.content.get().copied()
+    }
+
+    /// The members that the schema of a file describes that is no text, once it was read. `None`: it has none.
+    pub fn columns(&self) -> Option<&[SchemaColumn]> {
+        self.columns.get().map(Vec::as_slice)
+    }
+
+    /// Notes what the schema describes.
+    pub(super) fn described(&self, columns: Vec<SchemaColumn>) {
+        // The first time counts: a schema does not change.
+        let _ = self.columns.set(columns);
     }
 
     /// Notes how far a converter has come that reads the file itself.

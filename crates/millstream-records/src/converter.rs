@@ -1,6 +1,6 @@
 //! What a format is, and what turns a file of it into text.
 
-use crate::Nan;
+use crate::{Nan, SchemaColumn};
 use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -108,6 +108,11 @@ pub trait Converter: Send {
 
     /// Numbers that became null because JSON does not have them.
     fn not_finite(&self) -> u64;
+
+    /// The members that the file's schema describes. `None`: it has no schema, or that was not read yet.
+    fn columns(&self) -> Option<Vec<SchemaColumn>> {
+        None
+    }
 }
 
 /// Why a file cannot be converted, or not further.

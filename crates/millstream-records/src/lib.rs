@@ -13,11 +13,13 @@ mod guard;
 pub mod limits;
 pub mod mongo;
 mod nan;
+mod schema_column;
 mod spelling;
 
 pub use converter::{Converter, FileExtent, Format, Look, MALFORMED, Open, ReadAt, Trouble};
 pub use guard::{guarded, is_guarded};
 pub use nan::{NANS, Nan};
+pub use schema_column::SchemaColumn;
 
 /// What opens Parquet and Arrow.
 const COLUMNAR: &str = "columnar";

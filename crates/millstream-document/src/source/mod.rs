@@ -29,7 +29,7 @@ mod window;
 pub use dialect::{Dialect, Quote};
 pub use error::SourceError;
 pub use location::{Found, Location};
-pub use millstream_input::{ENCODINGS, Encoding, Input, NANS, Nan, Objects, Progress};
+pub use millstream_input::{ENCODINGS, Encoding, Input, NANS, Nan, Objects, Progress, SchemaColumn};
 pub use name::{path, spelling};
 pub use ndjson::frame_lines;
 pub use window::Window;
@@ -235,6 +235,25 @@ pub fn probe(location: &Location, format: &str, options: &SourceOptions) -> Resu
     let opened = open(location, 0, format, &options)?;
     let format = SOURCES.iter().find(|format| format.name == opened.format);
     Ok(format.and_then(|format| format.made).map(|made| made.version))
+}
+
+/// The members that the schema of a file describes. `None`: it is text, or has no schema.
+///
+/// # Errors
+/// As [`open`].
+pub fn schema(
+    location: &Location,
+    format: &str,
+    options: &SourceOptions,
+) -> Result<Option<Vec<SchemaColumn>>, SourceError> {
+    let options = SourceOptions { chunk_bytes: PROBE_BYTES, ..options.clone() };
+    let mut opened = open(location, 0, format, &options)?;
+    let is_made = SOURCES.iter().any(|format| format.name == opened.format && format.made.is_some());
+    if is_made && opened.progress.columns().is_none() {
+        // The schema of a stream comes before its first rows.
+        opened.source.next_chunk()?;
+    }
+    Ok(opened.progress.columns().map(<[_]>::to_vec))
 }
 
 #[cfg(test)]

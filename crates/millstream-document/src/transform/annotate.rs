@@ -130,6 +130,10 @@ impl Transform for Annotate {
         OUTCOMES
     }
 
+    fn writes(&self, member: &str) -> bool {
+        self.into.first().is_some_and(|name| name == member)
+    }
+
     fn apply(&self, _: u32, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>) {
         let places: Vec<_> = documents.iter().map(|document| self.places.find(document)).collect();
         let texts: Vec<_> =

@@ -29,6 +29,9 @@ pub trait Transform: Debug + Send + Sync {
     /// [`TRANSFORM_OUTCOMES_MAX`].
     fn outcomes(&self) -> &'static [&'static str];
 
+    /// Whether it may write this member of documents, whatever they have there.
+    fn writes(&self, member: &str) -> bool;
+
     /// Looks at documents of the source with this index, each by itself, and appends to `applied` what it did with each, in
     /// their order. It is given several at once so that it can wait for memory once for all of them. Documents that are to
     /// be others are appended to `changed`, which may hold something already.

@@ -131,6 +131,11 @@ impl Transform for Origin {
         OUTCOMES
     }
 
+    fn writes(&self, member: &str) -> bool {
+        let member = Member::new(member, None);
+        self.sources.iter().flat_map(|source| &source.members).any(|inserted| inserted.name == member.name)
+    }
+
     fn apply(&self, source: u32, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>) {
         let inserted = self.sources.get(source as usize);
         let one = |document: &&[u8]| inserted.map_or(Applied::Same(NONE), |one| one.apply(document, changed));

@@ -6,6 +6,7 @@ mod fitness;
 mod folding;
 mod name;
 mod sample;
+mod schema;
 mod typed;
 
 pub(crate) use definition::key_columns;
@@ -23,7 +24,7 @@ use crate::turns::Turns;
 use crate::watched::Watched;
 use millstream_document::decode;
 use millstream_failpoint as failpoint;
-use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, VersionType};
+use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, KeyType, VersionType, path_text};
 use millstream_pg::catalog::{self, Table};
 use millstream_pg::{Connection, quote_name};
 use millstream_store::collections::Collection;
@@ -371,11 +372,40 @@ async fn oid(client: &impl GenericClient, name: &CollectionName) -> Result<u32, 
 
 /// The key, with types from the documents if the request leaves them open; why each column has its type; and warnings.
 async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<String>, Vec<String>), Error> {
-    let typed = request.key.iter().all(|column| column.key_type.is_some());
+    let mut key = request.key.clone();
+    let typed = key.iter().all(|column| column.key_type.is_some());
     let sample = if typed { Vec::new() } else { sample(request, feed).await? };
-    let inferred = decode::infer(documents(&sample), &request.key)?;
-    let reasons = inferred.spec.columns.iter().zip(&inferred.reasons).map(|(c, why)| describe(c, why)).collect();
+    let by_schema = if typed { vec![None; key.len()] } else { type_by_schema(request, feed, &mut key).await? };
+    let inferred = decode::infer(documents(&sample), &key)?;
+    let reasons =
+        by_schema.into_iter().zip(&inferred.reasons).map(|(by_schema, why)| by_schema.unwrap_or_else(|| why.clone()));
+    let reasons = inferred.spec.columns.iter().zip(reasons).map(|(c, why)| describe(c, &why)).collect();
     Ok((inferred.spec, reasons, inferred.warnings))
+}
+
+/// Gives columns of the key the types that the schemas of the sources say, if they are types of a key. Returns the reason of
+/// each that got one.
+async fn type_by_schema(
+    request: &LoadRequest,
+    feed: &mut Feed,
+    key: &mut [KeyRequest],
+) -> Result<Vec<Option<String>>, Error> {
+    let open = |column: &KeyRequest| match (column.path.as_slice(), column.key_type) {
+        ([member], None) => Some(member.clone()),
+        _ => None,
+    };
+    let wanted: Vec<Option<String>> = key.iter().map(open).collect();
+    let hint = |name: &str| format!("give the key its type: {}:TYPE", path_text(&[name.to_owned()]));
+    let is_wanted = |name: &str| wanted.iter().flatten().any(|wanted| wanted == name);
+    let members = schema::members(request, feed, is_wanted, hint).await?;
+    let mut reasons = vec![None; key.len()];
+    for ((column, wanted), reason) in key.iter_mut().zip(&wanted).zip(&mut reasons) {
+        let Some(member) = members.iter().find(|member| wanted.as_ref() == Some(&member.name)) else { continue };
+        // Of finer times, different ones would be one key.
+        column.key_type = member.type_name.filter(|_| member.is_exact).and_then(|name| name.parse::<KeyType>().ok());
+        *reason = column.key_type.map(|_| schema::reason(member));
+    }
+    Ok(reasons)
 }
 
 /// The mode, with the version type that the collection uses.

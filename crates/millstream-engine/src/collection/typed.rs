@@ -1,12 +1,14 @@
 //! Typed columns of a collection's table: those that it has, and those that a load asks for.
 
 use super::sample::{documents, sample};
+use super::schema;
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::merge::Mode;
 use crate::request::{AskedColumns, LoadRequest};
 use millstream_document::decode::{self, ColumnCast, Fitting, InferredColumn};
 use millstream_document::limits::COLUMNS_INFERRED_MAX;
+use millstream_document::source::SchemaColumn;
 use millstream_model::{KeyType, path_text, shell_word};
 use millstream_pg::catalog::Table;
 use millstream_pg::{quote_identifier, quote_name};
@@ -116,14 +118,20 @@ fn lacking(request: &LoadRequest, table: &Table, columns: &[TypedColumn], missin
     }
 }
 
-/// Columns for the members of the first documents.
+/// Columns for the members that the sources' schemas describe, and for those of the first documents.
 async fn inferred(request: &LoadRequest, feed: &mut Feed) -> Result<Typed, Error> {
-    let sample = feed.sample().await?;
+    let sample = sample(request, feed).await?;
     if request.sources.is_empty() && sample.iter().all(|chunk| chunk.frames.is_empty()) {
         let problem = "a stream has no documents yet from which to choose its columns";
         return Err(Error::refused(problem, "name them: --column NAME:TYPE=PATH"));
     }
-    let found = decode::infer_columns(documents(&sample));
+    let hint = |name: &str| {
+        let column = shell_word(&format!("NAME:TYPE={}", path_text(&[name.to_owned()])));
+        format!("name all columns yourself, with --column {column}; or load the files into two collections")
+    };
+    let is_key = |name: &str| request.key.iter().any(|key| key.column == name && key.path == [name]);
+    let described = schema::members(request, feed, |name| !is_key(name), hint).await?;
+    let found = with_schema(decode::infer_columns(documents(&sample)), described);
     if found.len() > COLUMNS_INFERRED_MAX {
         return Err(Error::refused(
             format!("the first documents have more than {COLUMNS_INFERRED_MAX} members, too many for columns"),
@@ -156,6 +164,23 @@ async fn inferred(request: &LoadRequest, feed: &mut Feed) -> Result<Typed, Error
         ));
     }
     Ok(typed)
+}
+
+/// Columns as the schema describes them, and those of members that it does not know. Where it leaves the type open, the
+/// values have decided.
+fn with_schema(mut found: Vec<InferredColumn>, described: Vec<SchemaColumn>) -> Vec<InferredColumn> {
+    let mut columns = Vec::with_capacity(described.len());
+    for column in described {
+        let seen = found.iter().position(|seen| seen.name == column.name).map(|at| found.remove(at));
+        let by_schema = column.type_name.map(|name| (name, schema::reason(&column)));
+        columns.push(match (by_schema, seen) {
+            (Some((type_name, reason)), _) => InferredColumn { name: column.name, type_name: Some(type_name), reason },
+            (None, Some(seen)) => seen,
+            (None, None) => InferredColumn { name: column.name, type_name: None, reason: "no document".to_owned() },
+        });
+    }
+    columns.extend(found);
+    columns
 }
 
 fn left_out(name: &str, why: &str) -> String {

@@ -3,10 +3,11 @@
 //! A file is read by its footer. In a pipe, or without its end, it is read as the stream that it holds, in order. Messages
 //! are taken apart here and not by the crate `arrow-ipc`, because it believes the sizes that they name.
 
+use super::described::described;
 use super::footer::Footer;
 use super::rows::{Rows, require_names};
 use crate::limits::{ARROW_BATCH_BYTES_MAX, MESSAGE_BYTES_MAX};
-use crate::{Converter, FileExtent, Nan, Trouble};
+use crate::{Converter, FileExtent, Nan, SchemaColumn, Trouble};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_fb_to_schema;
@@ -229,6 +230,10 @@ impl Converter for Arrow {
 
     fn not_finite(&self) -> u64 {
         self.rows.not_finite
+    }
+
+    fn columns(&self) -> Option<Vec<SchemaColumn>> {
+        self.schema.as_ref().map(|schema| described(schema.fields(), self.rows.nan))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod arrow;
 mod column;
+mod described;
 mod footer;
 mod integers;
 mod line;

@@ -13,7 +13,7 @@ pub(super) struct Rows {
     batch: Option<RecordBatch>,
     /// The first row of the batch that was not written.
     next: usize,
-    nan: Nan,
+    pub(super) nan: Nan,
     /// Rows that were written.
     pub(super) written: u64,
     /// Numbers that became null.

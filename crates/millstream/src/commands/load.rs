@@ -180,8 +180,9 @@ pub struct LoadArgs {
 
     /// Typed columns for all members of the documents
     ///
-    /// Millstream chooses them from the first 1,000 documents and prints its choice. Objects and arrays become
-    /// jsonb, members of several types text; a member that is always null gets no column. If the table has typed
+    /// Parquet and Arrow say the types themselves: Millstream takes those of the schema, and of several files the types
+    /// that fit all. Of other documents it looks at the first 1,000: objects and arrays become jsonb, members of
+    /// several types text; a member that is always null gets no column. It prints its choice. If the table has typed
     /// columns already, it keeps those.
     #[arg(long, value_name = "WHICH")]
     columns: Option<Columns>,

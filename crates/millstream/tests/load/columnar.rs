@@ -118,6 +118,81 @@ async fn a_killed_load_of_parquet_resumes_and_a_changed_file_is_refused() {
     .await;
 }
 
+/// The columns of a table with their types.
+async fn columns(client: &tokio_postgres::Client, table: &str) -> String {
+    let sql = "select string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' order by attnum)
+               from pg_attribute where attrelid = $1::text::regclass and attnum > 0";
+    client.query_one(sql, &[&table]).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn columns_and_keys_have_the_types_of_the_schema() {
+    each_build(async |db| {
+        let (client, url) = (db.client().await, db.url());
+        let all = |source: &'static str, table: &'static str, more: &[&'static str]| {
+            let args = ["load", source, "--into", table, "--key", "id", "--columns", "all", "--db", &url];
+            command(&[&args[..], more].concat())
+        };
+        let expected = "id bigint, doc jsonb, name text, price numeric, ratio double precision, \
+                        at timestamp with time zone, day date, tags jsonb, more jsonb, raw text";
+        for (file, table) in [(PARQUET, "all_parquet"), (ARROW, "all_arrow")] {
+            let loaded = run(&mut all(file, table, &[])).ends(0);
+            assert!(
+                loaded.stderr.contains("id bigint from id (whole number of at most 64 bits, by the schema)"),
+                "{loaded:?}"
+            );
+            assert!(loaded.stderr.contains("price:numeric=price (decimal, by the schema)"), "{loaded:?}");
+            assert_eq!(columns(&client, table).await, expected, "{file}");
+        }
+        let strings = run(&mut all(PARQUET, "all_strings", &["--nan", "string"])).ends(0);
+        assert!(strings.stderr.contains("of which --nan string makes strings"), "{strings:?}");
+        assert_eq!(columns(&client, "all_strings").await, expected.replace("double precision", "text"));
+        // What is written over the members of the file is no part of its schema.
+        run(&mut all(PARQUET, "all_origin", &["--with-source", "price"])).ends(0);
+        assert_eq!(columns(&client, "all_origin").await, expected.replace("price numeric", "price text"));
+        // A stream has its schema in front.
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        std::io::Write::write_all(&mut writer, &std::fs::read(Path::new(ARROW).with_file_name("stream")).unwrap())
+            .unwrap();
+        drop(writer);
+        run(all("-", "all_stream", &[]).stdin(reader)).ends(0);
+        let expected = "id bigint, doc jsonb, name text, ratio double precision";
+        assert_eq!(columns(&client, "all_stream").await, expected);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn schemas_of_several_files_have_a_type_in_common_or_are_refused() {
+    each_build(async |db| {
+        let (folder, client, url) = (tempfile::tempdir().unwrap(), db.client().await, db.url());
+        let script = "import pyarrow as pa, pyarrow.parquet as pq, sys, decimal
+nulls = [None] * 1500
+def write(name, **columns): pq.write_table(pa.table({'id': pa.array(range(1501), pa.int32()), **columns}), sys.argv[1] + name)
+write('/a', n=pa.array(nulls + [1], pa.int32()), d=pa.array(nulls + [decimal.Decimal('1.50')], pa.decimal128(9, 2)))
+write('/b', n=pa.array(nulls + [2.5], pa.float64()), t=pa.array(nulls + ['x']))
+write('/c', n=pa.array(nulls + ['x'], pa.string()))";
+        if !python(script, folder.path()) {
+            return;
+        }
+        let file = |name: &str| folder.path().join(name).display().to_string();
+        let (a, b, c) = (file("a"), file("b"), file("c"));
+        let common = ["--columns", "all", "--key", "id", "--db", &url, "--progress", "none"];
+        let load = |files: &[&str], table: &str| {
+            millstream(&[&["load"][..], files, &["--into", table], &common].concat())
+        };
+        load(&[&a, &b], "common").ends(0);
+        assert_eq!(columns(&client, "common").await, "id integer, doc jsonb, n numeric, d numeric, t text");
+        let refused = load(&[&a, &b, &c], "refused").ends(2);
+        let says = format!("by their schemas, member \"n\" is numeric in {a} and text in {c}");
+        assert!(refused.stderr.contains(&says) && refused.stderr.contains("--column NAME:TYPE=n"), "{refused:?}");
+        let typed = ["load", &a, &c, "--into", "named", "--key", "id", "--column", "n:text=n", "--db", &url];
+        millstream(&typed).ends(0);
+        assert_eq!(columns(&client, "named").await, "id integer, doc jsonb, n text");
+    })
+    .await;
+}
+
 /// Rows over many types and nulls, and what Python's own JSON makes of them.
 const ORACLE: &str = r#"
 import pyarrow as pa, pyarrow.parquet as pq, pyarrow.ipc as ipc, sys, json, base64, datetime as dt, decimal, random

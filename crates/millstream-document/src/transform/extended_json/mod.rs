@@ -79,6 +79,10 @@ impl Transform for ExtendedJson {
         OUTCOMES
     }
 
+    fn writes(&self, _: &str) -> bool {
+        true
+    }
+
     fn apply(&self, _source: u32, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>) {
         applied.extend(documents.iter().map(|document| self.convert(document, changed)));
     }

@@ -9,9 +9,11 @@ mod schema;
 mod source;
 mod thrift;
 
+use super::described::described;
 use super::rows::{Rows, require_names};
 use crate::limits::{BATCH_FIXED_BYTES, BATCH_ROWS, FOOTER_BYTES_MAX};
-use crate::{Converter, FileExtent, Nan, Trouble};
+use crate::{Converter, FileExtent, Nan, SchemaColumn, Trouble};
+use arrow_array::RecordBatchReader;
 use codec::Codec;
 use header::{check_footer, encrypted};
 use pages::{Groups, place};
@@ -151,5 +153,9 @@ impl Converter for Parquet {
 
     fn not_finite(&self) -> u64 {
         self.rows.not_finite
+    }
+
+    fn columns(&self) -> Option<Vec<SchemaColumn>> {
+        Some(described(self.reader.schema().fields(), self.rows.nan))
     }
 }

@@ -1,6 +1,7 @@
 //! What arrays, Parquet and Arrow become.
 
 mod arrow;
+mod described;
 mod parquet;
 mod random;
 mod written;
