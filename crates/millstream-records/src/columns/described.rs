@@ -1,6 +1,6 @@
 //! Which types of PostgreSQL take the values of columns, as they are written.
 
-use super::mark::{JSON, UUID};
+use super::mark::{JSON, SPAN, UUID};
 use crate::{Nan, SchemaColumn};
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 
@@ -11,7 +11,10 @@ pub(super) fn described(fields: &Fields, nan: Nan) -> Vec<SchemaColumn> {
 
 fn described_field(field: &Field, nan: Nan) -> SchemaColumn {
     let (data_type, extension) = value_type(field, field.data_type());
-    let (type_name, what) = described_type(data_type, extension, nan);
+    let (type_name, what) = match field.metadata().contains_key(SPAN) {
+        true => (Some("text"), "span of time"),
+        false => described_type(data_type, extension, nan),
+    };
     let is_exact = !matches!(data_type, DataType::Timestamp(TimeUnit::Nanosecond, _));
     SchemaColumn { name: field.name().clone(), type_name, is_exact, what }
 }

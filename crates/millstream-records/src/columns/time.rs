@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(written(|text| day_time(text, span)), "P1DT-1.500000S");
         let span = IntervalMonthDayNano { months: 1, days: -2, nanoseconds: 3_500_000_000 };
         assert_eq!(written(|text| month_day_nano(text, span)), "P1M-2DT3.500000S");
-        let span = [[14, 0, 0, 0], [3, 1, 0, 0], [0, 0, 0, 0x80]].concat();
+        let span = [[14_u8, 0, 0, 0], [3, 1, 0, 0], [0, 0, 0, 0x80]].concat();
         assert_eq!(written(|text| months_days_milliseconds(text, &span)), "P14M259DT2147483.648000S");
     }
 }
