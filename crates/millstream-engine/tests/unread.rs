@@ -151,9 +151,9 @@ async fn damage_before_the_first_document_is_named_where_types_would_be_inferred
         let files = Files::new();
         let whole = gzip(b"{\"id\":1,\"v\":2}\n");
         let cut = files.write("cut.gz", &whole[..12]);
-        let mut columns = request("cut", "id:bigint", &[cut.clone()]);
+        let mut columns = request("cut", "id:bigint", std::slice::from_ref(&cut));
         columns.columns = AskedColumns::All;
-        let mut versions = request("cut", "id:bigint", &[cut.clone()]);
+        let mut versions = request("cut", "id:bigint", std::slice::from_ref(&cut));
         versions.mode = "newest:v".parse().expect("a mode");
         for wanted in [request("cut", "id", &[cut]), columns, versions] {
             let error = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err("it is damaged");

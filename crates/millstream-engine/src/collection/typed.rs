@@ -130,8 +130,8 @@ async fn inferred(request: &LoadRequest, feed: &mut Feed) -> Result<Typed, Error
         format!("name all columns yourself, with --column {column}; or load the files into two collections")
     };
     let is_key = |name: &str| request.key.iter().any(|key| key.column == name && key.path == [name]);
-    let described = schema::members(request, feed, |name| !is_key(name), hint).await?;
-    let found = with_schema(decode::infer_columns(documents(&sample)), described);
+    let members = schema::members(request, feed, |name| !is_key(name), hint).await?;
+    let found = with_schema(decode::infer_columns(documents(&sample)), members);
     if found.len() > COLUMNS_INFERRED_MAX {
         return Err(Error::refused(
             format!("the first documents have more than {COLUMNS_INFERRED_MAX} members, too many for columns"),
