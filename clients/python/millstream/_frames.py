@@ -22,12 +22,13 @@ BROKEN = b"\xff\xff\xff\xff\x10"
 
 def is_frame(data: Any) -> bool:
     """Whether it is a table of columns: of pandas, Polars, Arrow, DuckDB, or anything with an Arrow stream."""
-    return hasattr(data, "__arrow_c_stream__") or _is_pandas(data)
+    return hasattr(data, "__arrow_c_stream__") or _is_of(data, "pandas")
 
 
-def _is_pandas(data: Any) -> bool:
-    kind = type(data)
-    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+def _is_of(data: Any, library: str) -> bool:
+    """Whether it is a frame of a library, or of a class that somebody has made from that."""
+    kinds: list[type] = type(data).mro()
+    return any(kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == library for kind in kinds)
 
 
 class Arrow:
@@ -46,13 +47,26 @@ class Arrow:
         self._open: tuple[int, bytes] = (0, b"")
 
     def _read(self, data: Any, index: bool) -> Any:
-        if _is_pandas(data):
+        if _is_of(data, "pandas"):
             if index and None in data.index.names:
                 raise ValueError("the index has no name, which its column needs; set df.index.name")
+            if index and not set(data.index.names).isdisjoint(data.columns):
+                raise ValueError("the index has the name of a column; rename one of them")
             # Without the index a range would be lost, and an index that was not asked for would be a column.
-            return self._arrow.Table.from_pandas(data, preserve_index=index).to_reader()
+            table = self._arrow.Table.from_pandas(data, preserve_index=index)
+            for column in table.schema:
+                # They would arrive as bare numbers.
+                if getattr(column.type, "extension_name", None) == "pandas.period":
+                    raise TypeError(f"column {column.name!r} holds periods; make them strings, by .astype(str)")
+            return table.to_reader()
         if index:
             raise TypeError("index=True is for data frames of pandas")
+        if _is_of(data, "polars"):
+            for name, kind in data.schema.items():
+                # Polars would send the addresses of the objects.
+                if str(kind) == "Object":
+                    how = "make them strings, by .map_elements(str, return_dtype=pl.String)"
+                    raise TypeError(f"column {name!r} holds objects of Python, such as UUIDs; {how}")
         if hasattr(data, "read_next_batch"):
             return data
         if isinstance(data, self._arrow.Table):

@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 import unittest
+import uuid
 from unittest import mock
 
 from place import Place, interrupt, ms
@@ -82,6 +83,17 @@ class Frames(Place):
             self.assertEqual(self.read().to_pylist(), expected)
         with self.assertRaisesRegex(ValueError, "has no name"):
             self.load(frame.reset_index(), index=True)
+        with self.assertRaisesRegex(ValueError, "name of a column"):
+            self.load(frame.assign(id=1), index=True)
+
+        class Own(pandas.DataFrame):
+            """A class of somebody's own, such as that of geopandas."""
+
+        self.plan()
+        self.load(Own(frame))
+        self.assertEqual(self.read().column_names, ["x"])
+        with self.assertRaisesRegex(TypeError, "'m' holds periods"):
+            self.load(frame.assign(m=pandas.period_range("2026-01", periods=2, freq="M")))
 
     @unittest.skipUnless(HAS_ARROW and HAS_POLARS, "polars is not installed")
     def test_polars_arrives(self):
@@ -90,6 +102,14 @@ class Frames(Place):
         self.plan()
         self.load(polars.DataFrame({"id": [1, None], "name": ["a", "b"]}))
         self.assertEqual(self.read().to_pylist(), [{"id": 1, "name": "a"}, {"id": None, "name": "b"}])
+
+    @unittest.skipUnless(HAS_ARROW and HAS_POLARS, "polars is not installed")
+    def test_addresses_of_objects_are_not_sent(self):
+        import polars
+
+        frame = polars.DataFrame({"id": [1], "u": [uuid.UUID(int=5)]})
+        with self.assertRaisesRegex(TypeError, "'u' holds objects of Python"):
+            self.load(frame)
 
     @unittest.skipUnless(HAS_ARROW and HAS_DUCKDB, "duckdb is not installed")
     def test_a_query_of_duckdb_arrives(self):
