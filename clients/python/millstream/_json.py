@@ -120,10 +120,22 @@ def _plain(value: Any) -> Any:
         return dict(value)
     # A value or an array of numpy.
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
-        return value.tolist()
+        return _of_numpy(value)
     if type(value).__name__ == "NAType":
         return None
     raise TypeError(f"{type(value).__name__} is no type of JSON")
+
+
+def _of_numpy(value: Any) -> Any:
+    """A value or an array of numpy, which makes bare numbers of times in nanoseconds."""
+    kind = str(value.dtype)
+    if kind not in ("datetime64[ns]", "timedelta64[ns]") or type(value).__module__ != "numpy":
+        return value.tolist()
+    shorter = value.astype(kind.replace("[ns]", "[us]"))
+    # NaT equals nothing.
+    if not ((shorter == value) | (value != value)).all():
+        raise TypeError(f"{kind} {value} has more digits than datetime; make it a string")
+    return shorter.tolist()
 
 
 def _number(value: decimal.Decimal) -> Any:
@@ -155,7 +167,10 @@ def _without_nan(value: Any) -> Any:
         return [_without_nan(member) for member in value]
     if isinstance(value, decimal.Decimal):
         return _equal(value)
-    return value
+    if value is None or isinstance(value, (str, int)):
+        return value
+    # It may hold such a number, too.
+    return _without_nan(_plain(value))
 
 
 _encode: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=_plain).encode

@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import enum
+import importlib.util
 import json
 import unittest
 import uuid
@@ -23,6 +24,11 @@ class Colour(enum.Enum):
 class Row:
     id: int
     at: datetime.date
+
+
+@dataclass
+class Point:
+    x: float
 
 
 class NAType:
@@ -57,6 +63,8 @@ CASES = [
     ({"a": 2**70, "b": -(2**70)}, {"a": 2**70, "b": -(2**70)}),
     ({1: "a", 2.5: "b", True: "c", None: "d"}, {"1": "c", "2.5": "b", "null": "d"}),
     ({1: float("nan")}, {"1": None}),
+    ({"a": Point(float("nan")), "b": [UserDict(c=float("inf"))]}, {"a": {"x": None}, "b": [{"c": None}]}),
+    ({"a": 2**70, "b": Point(float("nan"))}, {"a": 2**70, "b": {"x": None}}),
     ({"a": datetime.datetime(2026, 1, 2, 3, 4, 5, 6, UTC)}, {"a": "2026-01-02T03:04:05.000006+00:00"}),
     ({"a": datetime.date(2026, 1, 2), "b": datetime.time(3, 4)}, {"a": "2026-01-02", "b": "03:04:00"}),
     ({"a": decimal.Decimal("1.50"), "b": decimal.Decimal("NaN"), "c": decimal.Decimal("1e3")}, {"a": 1.5, "b": None, "c": 1000}),
@@ -96,6 +104,20 @@ class Json(unittest.TestCase):
             self.check()
             with self.assertRaisesRegex(_json.Unwritable, "more digits than a float"):
                 _json.lines([{"a": DIGITS}])
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_times_of_numpy_are_no_numbers(self):
+        import numpy
+
+        for unit in ["s", "us", "ns"]:
+            times = numpy.array(["2026-01-02T03:04:05", "NaT"], dtype=f"datetime64[{unit}]")
+            expected = ["2026-01-02T03:04:05", None]
+            for value in [times, list(times)]:
+                self.assertEqual(json.loads(_json.lines([{"a": value}])), {"a": expected})
+            with self.assertRaisesRegex(_json.Unwritable, "timedelta is no type"):
+                _json.lines([{"a": times[0] - times[0]}])
+        with self.assertRaisesRegex(_json.Unwritable, "more digits than datetime"):
+            _json.lines([{"a": numpy.datetime64("2026-01-02T03:04:05.000000001")}])
 
     @unittest.skipIf(_json._orjson is None, "orjson is not installed")
     def test_orjson_writes_them(self):
