@@ -200,6 +200,9 @@ def _path(path: Any) -> str:
     name = os.fsdecode(path)
     if name == "-":
         raise ValueError("standard input belongs to Python; load what you read from it, such as sys.stdin.buffer")
-    if name.lstrip()[:1] in ("{", "[") and not os.path.exists(name):
+    text = name.strip()
+    # A pattern may begin with a bracket.
+    is_document = text.startswith("{") or (text.startswith("[") and text.endswith("]"))
+    if is_document and not os.path.exists(name):
         raise ValueError("a string or a list of strings names files; for strings that are documents write iter([..])")
     return name

@@ -33,6 +33,7 @@ class Load(Place):
     def test_paths_are_read_by_the_program(self):
         for data, names in [
             ("a*.gz", ["a*.gz"]),
+            ("[ab]*.gz", ["[ab]*.gz"]),
             (pathlib.Path("-x"), ["-x"]),
             (["a", pathlib.Path("b")], ["a", "b"]),
             (iter([pathlib.Path("c"), "d"]), ["c", "d"]),
@@ -52,6 +53,7 @@ class Load(Place):
             (b'{"id":1}', "write [data]"),
             ('{"id":1}', "iter([..])"),
             (['{"id":1}', '{"id":2}'], "iter([..])"),
+            (['[{"id":1}]'], "iter([..])"),
             ("-", "standard input"),
             (7, "type int"),
             (later(), "asynchronous"),
