@@ -8,6 +8,7 @@ what it is not sure about.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -78,8 +79,11 @@ class Child:
                 env=dict(environment),
                 start_new_session=True,
             )
-        except BaseException:
+        except BaseException as error:
             self._close_wake()
+            if isinstance(error, OSError) and error.errno == errno.E2BIG:
+                hint = "name files by a pattern, or make several calls"
+                raise Error("too many or too long names for one call", hint=hint) from None
             raise
         _living[id(self)] = self
         self._thread = threading.Thread(target=self._run, name="millstream", daemon=True)

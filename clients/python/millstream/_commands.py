@@ -67,6 +67,17 @@ def get(
 ) -> list[int]: ...
 
 
+@overload
+def get(
+    collection: str,
+    *keys: object,
+    count: bool,
+    db: str | None = None,
+    schema: str | None = None,
+    trust_owner: OneOrMore | None = None,
+) -> list[dict[str, Any] | None] | list[int]: ...
+
+
 def get(
     collection: str,
     *keys: object,
@@ -171,5 +182,7 @@ def _key(key: object) -> str:
         return json.dumps([_key(value) for value in key])
     if isinstance(key, bool):
         return str(key).lower()
+    if key is None or isinstance(key, (bytes, bytearray, memoryview, dict)):
+        raise TypeError(f"{type(key).__name__} is no type of a key")
     moment = getattr(key, "isoformat", None)
     return str(moment()) if callable(moment) else str(key)

@@ -15,6 +15,11 @@ class Target:
     schema: str | None = None
     trust_owner: str | Sequence[str] | None = None
 
+    def __post_init__(self) -> None:
+        # The program takes an empty variable for none, and would use another database.
+        if self.db == "":
+            raise ValueError("db= is empty; leave it out for MILLSTREAM_DB, DATABASE_URL or the local server")
+
     def words(self) -> list[str]:
         return words({"schema": self.schema, "trust_owner": self.trust_owner})
 

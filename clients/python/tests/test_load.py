@@ -65,6 +65,10 @@ class Load(Place):
             self.assertIn(says, str(caught.exception))
         with self.assertRaisesRegex(ValueError, "format= is for paths"):
             self.load([{}], format="csv")
+        with self.assertRaisesRegex(ValueError, "db= is empty"):
+            self.load([{}], db="")
+        with self.assertRaisesRegex(ms.Error, "too many or too long names"):
+            ms.get("t", "x" * 200_000)
 
     def test_strings_and_bytes_are_documents_as_they_are(self):
         texts = ['{"a":"\u2028\x85"}', ' {"b":\n1}\n', "", "\n", '{"c":"x\ny"}', '{\r\n"d":\r1}\r\n', "no"]

@@ -79,6 +79,9 @@ class Commands(Place):
         self.assertEqual(ms.get("t", 1, ("a,b", -2)), [{"id": 1}, None])
         self.assertEqual(self.called()["args"], ["get", "--output=json", "--", "t", "1", '["a,b", "-2"]'])
         self.assertEqual(ms.get("t"), [])
+        for key in [None, b"a", (1, None), {}]:
+            with self.assertRaisesRegex(TypeError, "no type of a key"):
+                ms.get("t", key)
         self.plan(answer=[{"key": ["1"], "count": 5}])
         self.assertEqual(ms.get("t", (1,), count=True), [5])
         self.plan(answer={"collection": "t", "keys": 2, "equal": 1, "missing": 1, "later": 0}, code=1)
