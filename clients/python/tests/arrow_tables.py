@@ -220,7 +220,7 @@ NESTED = {
     "large_list_view": views(pa.LargeListViewArray, pa.int64()),
     "fixed_size_list": fixed,
     "struct": members,
-    "map of text": maps(lambda n: pa.array([f"k{at}" for at in range(n)])),
+    "map of text": maps(lambda n: pa.array([f"k{at}" for at in range(n)], pa.string())),
     "map of numbers": maps(lambda n: pa.array(range(n), pa.int16())),
     "map of structs": maps(lambda n: pa.StructArray.from_arrays([pa.array(range(n), pa.int64())], ["k"])),
     "dictionary": coded,
@@ -239,8 +239,10 @@ def child_of(rng, depth, without):
 
 def nested(rng, name, depth, without):
     """A type of this kind, with random types in it."""
-    # pyarrow does not read its own dictionaries of types that extend others.
-    child = child_of(rng, 0, {*without, "uuid", "json"}) if name == "dictionary" else child_of(rng, depth, without)
+    # pyarrow does not read its own dictionaries of types that extend others, and dies of some run ends of them.
+    if name in ("dictionary", "run_end_encoded"):
+        without = {*without, "uuid", "json"}
+    child = child_of(rng, 0 if name == "dictionary" else depth, without)
     return lambda rng, n: NESTED[name](rng, n, child)
 
 
