@@ -28,9 +28,9 @@ def options(command):
     text = REFERENCE.read_text()
     section = text.split(f"\n## millstream {command}\n")[1].split("\n## ")[0]
     database = text.split("\n## Options for the database\n")[1].split("\n## ")[0]
-    return {
-        name.replace("-", "_") for name in re.findall(r"^- \*\*`(?:-\w, )?--([a-z-]+)", section + database, flags=re.M)
-    }
+    # Topics are for the command line.
+    names = re.findall(r"^- \*\*`(?:-\w, )?--([a-z-]+)[^`]*`\*\*(?!: Kafka: )", section + database, flags=re.M)
+    return {name.replace("-", "_") for name in names}
 
 
 @unittest.skipUnless(REFERENCE.exists(), "the package is not in its repository")
