@@ -3,7 +3,7 @@
 One thread moves bytes between the pipes of the program and the caller. So no pipe is ever full while the other side
 waits, and no exception of the caller, such as Ctrl-C, can come between a write and its count. What the caller hands
 over has a number, and a number that was handed over before is dropped: after an exception, the caller hands over again
-what it is not sure about.
+what it is not sure about. While the caller waits for its iterable, the thread takes what that has given so far.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import selectors
 import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
@@ -31,10 +32,15 @@ PIPE_BYTES = 1 << 20
 LINE_BYTES_MAX = 1 << 20
 #: Messages and events kept.
 NOTES_MAX = 100
-#: Most seconds without a look whether the program still runs.
-LOOK_S = 0.5
+#: Most seconds without a look whether the program still runs, and whether documents wait.
+LOOK_S = 0.2
+#: A piece should not be open longer, so that a slow iterable is loaded as it comes.
+PIECE_S = 0.2
 #: How long the program may take to end after each of two signals. It takes one that follows sooner for the same.
 KILL_WAITS_S = (0.2, 2.0)
+
+#: Gives the next piece and its number, if there is one.
+Take = Callable[[], tuple[int, bytes] | None]
 
 #: Children of this process, by identity. A process that is forked off closes their pipes.
 _living: dict[int, Child] = {}
@@ -48,6 +54,11 @@ class Child:
         self._inbox: deque[tuple[int, bytes]] = deque()
         self._closing = False
         self._taken = -1
+        # What the caller collects: it goes on while the gate has members, and the thread may take what there is.
+        self._gate: list[None] = []
+        self._take_open: Take | None = None
+        self._opened = 0.0
+        self._lock = threading.Lock()
         #: Number of the last piece that is in the pipe as a whole.
         self.written = -1
         #: Whether the program reads no more.
@@ -117,6 +128,18 @@ class Child:
             self.tick()
             look()
         return self.reads
+
+    def open(self, gate: list[None], take: Take) -> None:
+        """Lets the thread take what the caller collects, when that lasts, and call the caller back by emptying the gate."""
+        self._opened = time.monotonic()
+        self._gate, self._take_open = gate, take
+        if not self.reads:
+            gate.clear()
+
+    def close(self) -> None:
+        """What the caller has collected is its own again."""
+        with self._lock:
+            self._take_open = None
 
     @property
     def reads(self) -> bool:
@@ -205,6 +228,7 @@ class Child:
             self._forget()
             self._process.wait()
             self.refused = self.ended = True
+            self._gate.clear()
             self._tokens.put(None)
 
     def _move(self) -> None:
@@ -237,12 +261,14 @@ class Child:
                         stdin.close()
                         stdin = None
                         self.refused = True
-                        self._token()
+                        self._call()
                     else:
                         if not piece:
                             self.written = number
                             self._token()
                 ready = selector.select(LOOK_S)
+                if time.monotonic() - self._opened >= PIECE_S:
+                    self._gate.clear()
                 has_ended = self._process.poll() is not None
                 for key, _ in ready:
                     if key.fileobj is stdin and stdin is not None:
@@ -256,6 +282,7 @@ class Child:
                     stdin.close()
                     stdin = None
                     self.refused = True
+                    self._call()
                 for pipe in (stdout, stderr):
                     take = self._stdout.append if pipe is stdout else self._read_stderr
                     if pipe.closed:
@@ -267,20 +294,32 @@ class Child:
                         reading -= 1
 
     def _take(self) -> tuple[int, bytes] | None:
-        """The next piece that was not taken before."""
-        while self._inbox:
-            number, piece = self._inbox.popleft()
-            if number > self._taken:
-                self._taken = number
-                return number, piece
-        return None
+        """The next piece that was not taken before, or what the caller has collected so far."""
+        while True:
+            while self._inbox:
+                number, piece = self._inbox.popleft()
+                if number > self._taken:
+                    self._taken = number
+                    return number, piece
+            with self._lock:
+                if self._inbox:
+                    # It came before what the caller collects now.
+                    continue
+                if self._take_open is None or time.monotonic() - self._opened < PIECE_S:
+                    return None
+                self._opened = time.monotonic()
+                self._gate.clear()
+                taken = self._take_open()
+                if taken is not None:
+                    self._taken = taken[0]
+                return taken
 
     def _read_stderr(self, data: bytes) -> None:
         *lines, rest = (self._line + data).split(b"\n")
         self._line = rest[-LINE_BYTES_MAX:]
         for line in lines:
             self._read_line(line)
-        self._token()
+        self._call()
 
     def _read_line(self, line: bytes) -> None:
         try:
@@ -297,6 +336,11 @@ class Child:
             if report.get("event") in ("note", "warning"):
                 self.notes.append(str(report.get("text")))
             self.events.append(report)
+
+    def _call(self) -> None:
+        """Something has happened at which the caller should look."""
+        self._gate.clear()
+        self._token()
 
     def _token(self) -> None:
         if self._tokens.empty():
@@ -336,7 +380,9 @@ class Child:
         self._forget()
         self._close_wake()
         # So that nothing here waits for a thread that is not there, or for a process that is no child.
+        self._lock, self._take_open = threading.Lock(), None
         self.refused = self.ended = True
+        self._gate.clear()
         self._process.returncode = 0
 
 

@@ -83,13 +83,21 @@ class Interrupted(KeyboardInterrupt):
 _ATTRIBUTE = "millstream_receipt"
 
 
+def committed(receipt: Receipt | None) -> str:
+    """What a receipt says of a load that was ended, in words."""
+    count = 0 if receipt is None else receipt.read
+    if count == 0:
+        return "nothing was committed"
+    return "1 document is committed" if count == 1 else f"{count:,} documents are committed"
+
+
 def attach(error: BaseException, receipt: Receipt | None, problem: Error | None) -> None:
     """Notes in an exception of the caller what the load that it ended has committed."""
     notes = []
     if problem is not None:
         notes.append(f"millstream: the load also failed: {problem}")
     if receipt is not None:
-        notes.append(f"millstream: {receipt.read:,} documents are committed in load {receipt.load_id}")
+        notes.append(f"millstream: {committed(receipt)} in load {receipt.load_id}")
     try:
         setattr(error, _ATTRIBUTE, receipt)
         # Since Python 3.11.

@@ -74,6 +74,12 @@ class Arrow:
             return data.to_reader()
         return self._arrow.RecordBatchReader.from_stream(data)
 
+    @property
+    def taken(self) -> bool:
+        """Whether a batch was taken."""
+        number, piece = self._open
+        return bool(number or piece)
+
     def feed(self, child: Child, look: Look) -> None:
         """Sends all batches, unless the program reads no more."""
         sink = _Parts()
@@ -93,7 +99,7 @@ class Arrow:
         number, piece = self._open
         if piece:
             child.send(number, piece, look)
-        if number or piece:
+        if self.taken:
             child.send(number + 1, BROKEN if self._named else END, look)
         child.close_input()
 

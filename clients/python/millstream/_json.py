@@ -100,6 +100,8 @@ def _object(document: Any) -> Any:
     if is_dataclass(document) and not isinstance(document, type):
         return asdict(document)
     name = type(document).__name__
+    if hasattr(document, "__fspath__"):
+        raise TypeError("a path is no document; give paths as a list")
     raise TypeError(f"a document is a dict, a string or bytes, and not of type {name}")
 
 

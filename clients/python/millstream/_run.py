@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ._child import Child
-from ._errors import SIGNALLED, Died, Error, Interrupted, attach, made_of
+from ._errors import SIGNALLED, Died, Error, Interrupted, attach, committed, made_of
 from ._progress import Callback, Reporter
 from ._receipt import Receipt, receipt_from
 from ._sources import Source
@@ -87,9 +87,10 @@ class Run:
             """What the caller's own code is not asked any more."""
 
         if not child.ended:
-            if self._source is not None and self._source.feeds:
+            if self._source is not None and self._source.taken:
                 self._source.rest(child, look)
             else:
+                # A stream that has given nothing is no load.
                 child.signal(signal.SIGINT)
             # Another exception comes from a second Ctrl-C: then `kill` ends the program.
             child.wait(look)
@@ -100,8 +101,7 @@ class Run:
                 # The place where the stream breaks off counts as a reject until the load is resumed.
                 receipt, problem = _without_break(receipt), None
         if interrupts:
-            committed = "nothing was committed" if receipt is None else f"{receipt.read:,} documents are committed"
-            raise Interrupted(f"interrupted: {committed}", receipt) from problem
+            raise Interrupted(f"interrupted: {committed(receipt)}", receipt) from problem
         attach(error, receipt, problem)
         raise error
 

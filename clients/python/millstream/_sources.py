@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ._json import Unwritable, lines
 
@@ -27,6 +26,10 @@ class Source(Protocol):
     #: The format in which it is sent.
     format: str | None
 
+    @property
+    def taken(self) -> bool:
+        """Whether something of what is sent was taken from the caller."""
+
     def feed(self, child: Child, look: Look) -> None:
         """Sends all of it, unless the program reads no more."""
 
@@ -38,8 +41,9 @@ class Source(Protocol):
 PIECE_BYTES = 1 << 18
 #: Most documents of a piece.
 PIECE_DOCUMENTS_MAX = 4096
-#: Collecting a piece should not take longer, so that a slow iterable is loaded as it comes.
-PIECE_S = 0.2
+
+#: Stands behind the last document.
+_END: Any = object()
 
 
 class Paths:
@@ -49,6 +53,11 @@ class Paths:
         self.feeds = False
         self.format: str | None = None
         self.names = [_path(path) for path in paths]
+
+    @property
+    def taken(self) -> bool:
+        """Nothing is sent."""
+        return False
 
     def feed(self, child: Child, look: Look) -> None:
         """The program reads the files."""
@@ -64,51 +73,54 @@ class Documents:
     process was killed or the iterable raised, is known to have no end, and its load can be resumed.
     """
 
-    def __init__(self, documents: Iterator[Any], *, framed: bool) -> None:
+    def __init__(self, documents: Iterable[Any], *, framed: bool) -> None:
         self.feeds = True
         self.format: str | None = "ndjson"
         self.names = ["-"]
-        self._documents = documents
-        # The documents that are not known to be handed over, and the number of their piece. Together in one place, so
-        # that no exception can come between them.
-        self._open: tuple[int, list[Any]] = (1, [])
+        self._documents = chain(documents, [_END])
+        self._open = _Open(1, [], 0, 0)
+        # Whether the thread has found a document that cannot be written. The caller finds it, too, and says so.
+        self._is_stuck = False
         self._frame = Frame() if framed else None
-        self._first = 0
+
+    @property
+    def taken(self) -> bool:
+        """Whether the iterable has given a document."""
+        return self._open.number > 1 or bool(self._rest())
 
     def feed(self, child: Child, look: Look) -> None:
         """Sends all documents, unless the program reads no more."""
         count = 1
         self._begin(child, look)
         while True:
-            number, documents = self._open
-            begun = time.monotonic()
-            # Whatever raises, what the iterable has given stands in the list.
-            documents.extend(islice(self._documents, count - len(documents)))
-            seconds = time.monotonic() - begun
+            gate: list[None] = [None] * count
+            self._is_stuck = False
+            child.open(gate, self._take)
+            # Whatever raises, what the iterable has given stands in the list. An empty dict gives what stands behind the
+            # gate; nothing is faster.
+            self._open.documents.extend(map({}.get, gate, self._documents))
+            child.close()
             look()
-            if not documents:
-                break
-            size, alive = self._send(child, number, documents, look)
-            has_ended = len(documents) < count
-            self._first += len(documents)
-            self._open = (number + 1, [])
+            has_ended = self._has_ended()
+            sent, size, alive = self._send(child, look)
             if not alive:
                 return
             if has_ended:
                 break
-            wanted = count * 2 if seconds < PIECE_S / 2 else int(count * PIECE_S / seconds)
-            count = max(1, min(wanted, PIECE_BYTES * count // max(size, 1), PIECE_DOCUMENTS_MAX))
-        number, _ = self._open
+            # With an empty gate, the thread has called before there were so many.
+            wanted = count * 2 if gate else count
+            if sent:
+                wanted = min(wanted, PIECE_BYTES * sent // size)
+            count = max(1, min(wanted, PIECE_DOCUMENTS_MAX))
         if self._frame is not None:
-            child.send(number, self._frame.end(), look)
+            child.send(self._open.number, self._frame.end(), look)
         child.close_input()
 
     def rest(self, child: Child, look: Look) -> None:
         """Sends what the iterable has given before it raised, and leaves the frame without its end."""
+        child.close()
         self._begin(child, look)
-        number, documents = self._open
-        if documents:
-            self._send(child, number, documents, look)
+        self._send(child, look)
         child.close_input()
 
     def _begin(self, child: Child, look: Look) -> None:
@@ -116,23 +128,71 @@ class Documents:
         if self._frame is not None:
             child.send(0, HEADER, look)
 
-    def _send(self, child: Child, number: int, documents: list[Any], look: Look) -> tuple[int, bool]:
+    def _rest(self) -> list[Any]:
+        """The open documents that nobody has taken."""
+        documents = self._open.documents[self._open.taken :]
+        if documents and documents[-1] is _END:
+            documents.pop()
+        return documents
+
+    def _has_ended(self) -> bool:
+        return bool(self._open.documents) and self._open.documents[-1] is _END
+
+    def _piece(self, text: bytes) -> bytes:
+        return text if self._frame is None else self._frame.piece(self._open.number, text)
+
+    def _take(self) -> tuple[int, bytes] | None:
+        """What the iterable has given so far: the thread takes it while the caller waits for more."""
+        documents = [] if self._is_stuck else self._rest()
+        try:
+            text = lines(documents) if documents else b""
+        except Exception as error:
+            # One document may be changed while it is written, or cannot be written at all. Those before it can.
+            self._is_stuck = True
+            at = error.at if isinstance(error, Unwritable) else 0
+            documents = documents[:at]
+            text = lines(documents) if documents else b""
+        if not documents:
+            return None
+        number, piece = self._open.number, self._piece(text)
+        self._open = self._open.after(len(documents))
+        return number, piece
+
+    def _send(self, child: Child, look: Look) -> tuple[int, int, bool]:
+        """Sends the open documents. Returns how many they are, their bytes, and whether the program reads more."""
+        documents = self._rest()
         unwritable: Unwritable | None = None
         try:
-            text = lines(documents)
+            text = lines(documents) if documents else b""
         except Unwritable as error:
             unwritable = error
             text = lines(documents[: error.at]) if error.at else b""
         alive = child.reads
         if text:
-            piece = text if self._frame is None else self._frame.piece(number, text)
-            alive = child.send(number, piece, look)
+            alive = child.send(self._open.number, self._piece(text), look)
+        first = self._open.first + self._open.taken
+        self._open = _Open(self._open.number + bool(text), [], 0, first + len(documents))
         if unwritable is not None:
-            at = self._first + unwritable.at
             # It is not to be sent again when the load ends for it.
-            self._open = (number + 1, [])
+            at = first + unwritable.at
             raise Unwritable(f"document {at + 1}: {unwritable}", at) from unwritable.__cause__
-        return len(text), alive
+        return len(documents), len(text), alive
+
+
+class _Open(NamedTuple):
+    """The documents that are not known to be handed over. Together in one place, so that no exception can come between."""
+
+    #: The number of their piece.
+    number: int
+    documents: list[Any]
+    #: How many of them the thread has taken.
+    taken: int
+    #: How many came before them.
+    first: int
+
+    def after(self, count: int) -> _Open:
+        """The same when the thread has taken more."""
+        return _Open(self.number + 1, self.documents, self.taken + count, self.first)
 
 
 #: The magic number of gzip, and a header without name and time (RFC 1952, 2.3).
@@ -187,11 +247,7 @@ def source_of(data: Any, *, named: bool, index: bool = False) -> Source:
         raise TypeError("an asynchronous iterable cannot be loaded; collect it in parts, or load in a thread")
     if not isinstance(data, Iterable):
         raise TypeError(f"cannot load data of type {type(data).__name__}; give paths, documents or a data frame")
-    documents = iter(data)
-    first = list(islice(documents, 1))
-    if first and isinstance(first[0], os.PathLike):
-        return Paths(chain(first, documents))
-    return Documents(chain(first, documents), framed=named)
+    return Documents(data, framed=named)
 
 
 def _path(path: Any) -> str:
@@ -200,6 +256,8 @@ def _path(path: Any) -> str:
     name = os.fsdecode(path)
     if name == "-":
         raise ValueError("standard input belongs to Python; load what you read from it, such as sys.stdin.buffer")
+    if name.startswith("kafka://"):
+        raise ValueError(f"topics are for the command line: python -m millstream load {name} ..")
     text = name.strip()
     # A pattern may begin with a bracket.
     is_document = text.startswith("{") or (text.startswith("[") and text.endswith("]"))

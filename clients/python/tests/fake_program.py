@@ -28,6 +28,12 @@ def await_file(name):
         time.sleep(0.01)
 
 
+def note_call(**members):
+    if PLAN.get("record"):
+        with open(PLAN["record"] + ".args", "w") as file:
+            json.dump({"args": sys.argv[1:], "db": os.environ.get("MILLSTREAM_DB"), "pid": os.getpid(), **members}, file)
+
+
 class Stopped(Exception):
     pass
 
@@ -46,9 +52,7 @@ def main():
     record = PLAN.get("record")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN if PLAN.get("deaf") else stop)
-    if record:
-        with open(record + ".args", "w") as file:
-            json.dump({"args": sys.argv[1:], "db": os.environ.get("MILLSTREAM_DB"), "pid": os.getpid()}, file)
+    note_call()
     if PLAN.get("leaves"):
         # A process that keeps the pipes open after the end.
         left = subprocess.Popen(["sleep", "1000"])
@@ -64,13 +68,13 @@ def main():
         print(json.dumps(PLAN["answer"]))
         return PLAN.get("code", 0)
     event("started", load_id=7, lanes=2)
-    touch(PLAN.get("started"))
-    await_file(PLAN.get("go"))
     count = lines = 0
     unframed = None
     out = open(record, "wb", buffering=0) if record else None
     code = None
     try:
+        touch(PLAN.get("started"))
+        await_file(PLAN.get("go"))
         while True:
             data = os.read(0, 1 << 16)
             if not data:
@@ -92,6 +96,7 @@ def main():
         await_file(PLAN.get("end"))
     except Stopped as stopped:
         code = 128 + stopped.args[0]
+        note_call(signal=stopped.args[0])
     broken = code is None and bool(unframed) and not unframed.eof
     rejected = PLAN.get("rejected", 0) + broken
     receipt(lines + broken, rejected, code is None and not broken, lines)

@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import zlib
 
@@ -64,6 +65,10 @@ class Place(unittest.TestCase):
 
     def called(self):
         return json.loads((self.folder / "record.args").read_text())
+
+    def await_files(self, *names):
+        while not all(os.path.exists(self.path(name)) for name in names):
+            time.sleep(0.01)
 
     @staticmethod
     def open_files():

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import types
 import unittest
 from unittest import mock
@@ -36,7 +37,7 @@ class Load(Place):
             ("[ab]*.gz", ["[ab]*.gz"]),
             (pathlib.Path("-x"), ["-x"]),
             (["a", pathlib.Path("b")], ["a", "b"]),
-            (iter([pathlib.Path("c"), "d"]), ["c", "d"]),
+            ((pathlib.Path("c"), "d"), ["c", "d"]),
         ]:
             self.plan()
             self.load(data)
@@ -58,6 +59,8 @@ class Load(Place):
             (7, "type int"),
             (later(), "asynchronous"),
             (["a", 7], "not of type int"),
+            (iter([pathlib.Path("a")]), "give paths as a list"),
+            ("kafka://h/t", "millstream load kafka://h/t"),
         ]:
             with self.subTest(data=data), self.assertRaises((TypeError, ValueError)) as caught:
                 self.plan()
@@ -213,17 +216,39 @@ class Pipes(Place):
         self.assertLess(most, 8 << 20, "of 32 MB")
 
     def test_a_slow_iterable_is_loaded_as_it_comes(self):
-        self.plan()
-        seen = threading.Event()
-
         def documents():
-            yield {"id": 1}
-            # It would wait for ever if the first document waited for the second.
-            while not (self.record.exists() and b'{"id":1}' in self.record.read_bytes()):
-                seen.wait(0.01)
-            yield {"id": 2}
+            for n in range(6_000):
+                yield {"id": n}
+                # It would wait for ever if a document waited for the one behind it.
+                while n in (0, 1, 50, 4_999, 5_000) and b'{"id":%d}' % n not in self.seen():
+                    time.sleep(0.01)
 
-        self.assertEqual(self.load(documents()).read, 2)
+        for name in [None, "s"]:
+            self.plan()
+            self.record.unlink(missing_ok=True)
+            self.assertEqual(self.load(documents(), name=name).read, 6_000)
+            self.assertEqual(self.documents(), [{"id": n} for n in range(6_000)])
+
+    def test_a_document_of_a_slow_iterable_that_is_no_json_is_named(self):
+        def documents():
+            for n in range(5_000):
+                yield {"id": n}
+            yield bad
+            while b'{"id":4999}' not in self.seen():
+                time.sleep(0.01)
+            yield {"id": 5_001}
+
+        for bad in [object(), {"x": object()}]:
+            self.plan()
+            self.record.unlink(missing_ok=True)
+            with self.assertRaisesRegex(TypeError, "document 5001: ") as caught:
+                self.load(documents())
+            self.assertEqual(self.documents(), [{"id": n} for n in range(5_000)])
+            self.assertEqual(ms.receipt_of(caught.exception).read, 5_000)
+
+    def seen(self):
+        """What the program has read so far."""
+        return self.record.read_bytes() if self.record.exists() else b""
 
     def test_the_iterable_and_the_callback_run_in_the_thread_of_the_caller(self):
         self.plan()

@@ -124,11 +124,18 @@ class Exceptions(Place):
 
 
     def test_an_exception_before_the_first_document_starts_no_load(self):
-        self.plan()
-        with self.assertRaises(ZeroDivisionError) as caught:
-            self.load((1 / 0 for _ in [1]), name="s")
-        self.assertFalse(self.record.exists())
-        self.assertIsNone(ms.receipt_of(caught.exception))
+        for name in [None, "s"]:
+            self.plan(started=self.path("started"), end=self.path("never"))
+
+            def documents():
+                self.await_files("started")
+                yield 1 / 0
+
+            # With an end of its input, the program would record a load without documents.
+            with self.assertRaises(ZeroDivisionError):
+                self.load(documents(), name=name)
+            self.assertEqual(self.called()["signal"], signal.SIGINT)
+            os.remove(self.path("started"))
 
 
 class Interrupts(Place):
@@ -147,6 +154,30 @@ class Interrupts(Place):
             read = caught.exception.receipt.read
             self.assertEqual(self.documents(), [{"id": n} for n in range(read)])
             self.assertIn(read, [50_000, 50_001], "all but at most the document that was on its way")
+
+    def test_ctrl_c_before_the_first_document_is_an_interrupt_like_others(self):
+        for name in [None, "s"]:
+            self.plan(started=self.path("started"), end=self.path("never"))
+
+            def documents():
+                self.await_files("started")
+                interrupt()
+                yield {"id": 1}
+
+            with self.assertRaisesRegex(ms.Interrupted, "nothing was committed|1 document is committed"):
+                self.load(documents(), name=name)
+            os.remove(self.path("started"))
+
+    def test_the_words_of_an_interrupt_count_right(self):
+        for count, says in [(1, "1 document is committed"), (1_500, "1,500 documents are committed")]:
+            self.plan()
+
+            def documents():
+                yield from ({"id": n} for n in range(count))
+                raise KeyboardInterrupt
+
+            with self.assertRaisesRegex(ms.Interrupted, says):
+                self.load(documents())
 
     def test_ctrl_c_while_the_pipe_is_full_sends_nothing_twice(self):
         # The program reads only when the signal has come. Long documents: one does not fit into the pipe.
@@ -186,18 +217,21 @@ class Interrupts(Place):
 
         before = signal.signal(signal.SIGALRM, handler)
         self.addCleanup(signal.signal, signal.SIGALRM, before)
-        for round in range(8):
+        for round in range(12):
             self.plan()
             self.record.unlink(missing_ok=True)
             given = []
 
             def documents():
                 while True:
+                    if round % 3 == 2 and given[-1:] == [999]:
+                        # So long that the thread takes what there is.
+                        time.sleep(0.3)
                     given.append(len(given))
                     yield {"id": given[-1], "x": "x" * (2_000 if round % 2 else 5)}
 
             # The moment is what differs; any will do.
-            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.1, 0.4))
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.1, 0.7))
             with self.assertRaises(KeyboardInterrupt) as caught:
                 self.load(documents(), name="s" if round % 4 < 2 else None)
             receipt = ms.receipt_of(caught.exception)
@@ -255,10 +289,6 @@ class Interrupts(Place):
         environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
         command = [sys.executable, "-c", textwrap.dedent(script)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True)
-
-    def await_files(self, *names):
-        while not all(os.path.exists(self.path(name)) for name in names):
-            time.sleep(0.01)
 
     def test_a_killed_python_leaves_no_process_and_no_end(self):
         for name in [None, "s"]:
