@@ -42,6 +42,8 @@ KILL_WAITS_S = (0.2, 2.0)
 #: Gives the next piece and its number, if there is one.
 Take = Callable[[], tuple[int, bytes] | None]
 
+_DECODER = json.JSONDecoder()
+
 #: Children of this process, by identity. A process that is forked off closes their pipes.
 _living: dict[int, Child] = {}
 
@@ -188,11 +190,11 @@ class Child:
                 self._wake()
             self._join()
 
-    def values(self) -> list[Any]:
+    def values(self, decoder: json.JSONDecoder = _DECODER) -> list[Any]:
         """The JSON values on stdout."""
+        values: list[Any] = []
         try:
-            text = b"".join(self._stdout).decode()
-            decoder, values, at = json.JSONDecoder(), [], 0
+            text, at = b"".join(self._stdout).decode(), 0
             while text[at:].strip():
                 at += len(text[at:]) - len(text[at:].lstrip())
                 value, at = decoder.raw_decode(text, at)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import decimal
 import json
 import os
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
+from ._errors import Error
 from ._program import program
 from ._progress import Callback
 from ._receipt import Reject, Verification, known, reject_from
@@ -50,6 +52,7 @@ def get(
     collection: str,
     *keys: object,
     count: Literal[False] = False,
+    numbers: Literal["float", "decimal"] = "float",
     db: str | None = None,
     schema: str | None = None,
     trust_owner: OneOrMore | None = None,
@@ -61,6 +64,7 @@ def get(
     collection: str,
     *keys: object,
     count: Literal[True],
+    numbers: Literal["float", "decimal"] = "float",
     db: str | None = None,
     schema: str | None = None,
     trust_owner: OneOrMore | None = None,
@@ -72,6 +76,7 @@ def get(
     collection: str,
     *keys: object,
     count: bool,
+    numbers: Literal["float", "decimal"] = "float",
     db: str | None = None,
     schema: str | None = None,
     trust_owner: OneOrMore | None = None,
@@ -82,21 +87,62 @@ def get(
     collection: str,
     *keys: object,
     count: bool = False,
+    numbers: Literal["float", "decimal"] = "float",
     db: str | None = None,
     schema: str | None = None,
     trust_owner: OneOrMore | None = None,
 ) -> list[dict[str, Any] | None] | list[int]:
     """The documents of these keys, in their order, None for a key without one. A key of several columns is a tuple.
 
+    A number with a fraction or an exponent becomes a float, which has about 16 digits. With `numbers="decimal"` it becomes
+    a `Decimal` with all of them, and so does a whole number that is too long for Python's int.
+
     With `count`, a key may also be the first values of one, and the result is how many documents begin with them.
     """
     if not keys:
         return []
     command = ["get", *words({"count": count})]
-    answers = _ask(command, Target(db, schema, trust_owner), [collection, *map(_key, keys)])
+    decoder = _decoder(numbers)
+    answers = _ask(command, Target(db, schema, trust_owner), [collection, *map(_key, keys)], decoder=decoder)
     if count:
         return [int(answer["count"]) for answer in answers]
     return [answer["doc"] if answer["found"] else None for answer in answers]
+
+
+def _decoder(numbers: str) -> json.JSONDecoder:
+    """What reads documents with their numbers."""
+    if numbers == "decimal":
+        return json.JSONDecoder(parse_float=decimal.Decimal, parse_int=_exact)
+    if numbers == "float":
+        return json.JSONDecoder(parse_float=_float, parse_int=_int)
+    raise ValueError(f'numbers= is "float" or "decimal", not {numbers!r}')
+
+
+def _exact(digits: str) -> int | decimal.Decimal:
+    try:
+        return int(digits)
+    except ValueError:
+        # Python limits the digits of an int that is read.
+        return decimal.Decimal(digits)
+
+
+def _int(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:
+        raise _too_large(digits, "an int") from None
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if value - value != 0:
+        raise _too_large(digits, "a float")
+    return value
+
+
+def _too_large(digits: str, kind: str) -> Error:
+    begin = digits if len(digits) < 20 else f"{digits[:16]}.. of {len(digits):,} characters"
+    return Error(f"the number {begin} is too large for {kind}", hint='numbers="decimal" reads every number')
 
 
 def rejects(
@@ -168,10 +214,11 @@ def _ask(
     names: list[str],
     source: Source | None = None,
     progress: bool | Callback | None = None,
+    decoder: json.JSONDecoder | None = None,
 ) -> Any:
     """Runs a command, and returns its first answer."""
     run = Run([*command, "--output=json", *target.words(), "--", *names], target, source, program())
-    return run(progress)[0]
+    return run(progress, decoder)[0]
 
 
 def _key(key: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from json import JSONDecoder
 from typing import Any, NoReturn
 
 from ._child import Child
@@ -23,7 +24,7 @@ class Run:
         self._source = source
         self._child: Child | None = None
 
-    def __call__(self, progress: bool | Callback | None = None) -> list[Any]:
+    def __call__(self, progress: bool | Callback | None = None, decoder: JSONDecoder | None = None) -> list[Any]:
         """Runs the program, and returns the values that it printed."""
         feeds = self._source is not None and self._source.feeds
         reporter = Reporter(progress)
@@ -40,7 +41,7 @@ class Run:
                 look()
             except BaseException as error:
                 self._end_for(error, child)
-            return self._answer(child)
+            return self._answer(child, decoder)
         finally:
             child.kill()
             reporter.close()
@@ -64,7 +65,7 @@ class Run:
         except Died:
             return None
 
-    def _answer(self, child: Child) -> list[Any]:
+    def _answer(self, child: Child, decoder: JSONDecoder | None) -> list[Any]:
         if child.problem is not None:
             raise child.problem
         if child.error is not None:
@@ -73,7 +74,7 @@ class Run:
             message = f"somebody sent the program {signal.Signals(child.code - 128).name}"
             hint = "the same call resumes if it loads files, or a stream with name="
             raise made_of({"error": message, "hint": hint}, child.code, self.receipt())
-        values = child.values()
+        values = child.values() if decoder is None else child.values(decoder)
         # A process that ignores SIGCHLD never learns the exit code, so the answer counts.
         if child.code not in (0, 1) or not values:
             raise child.died()

@@ -45,6 +45,9 @@ PIECE_DOCUMENTS_MAX = 4096
 #: Stands behind the last document.
 _END: Any = object()
 
+#: Returns its second argument. Nothing is faster.
+_second: Callable[[None, Any], Any] = dict[None, Any]().get
+
 
 class Paths:
     """Files, which the program reads itself."""
@@ -96,9 +99,8 @@ class Documents:
             gate: list[None] = [None] * count
             self._is_stuck = False
             child.open(gate, self._take)
-            # Whatever raises, what the iterable has given stands in the list. An empty dict gives what stands behind the
-            # gate; nothing is faster.
-            self._open.documents.extend(map({}.get, gate, self._documents))
+            # Whatever raises, what the iterable has given stands in the list.
+            self._open.documents.extend(map(_second, gate, self._documents))
             child.close()
             look()
             has_ended = self._has_ended()

@@ -1,5 +1,6 @@
 """The signature of `load` has every option of the program's, and the program is found."""
 
+import decimal
 import inspect
 import os
 import pathlib
@@ -82,6 +83,20 @@ class Commands(Place):
         for key in [None, b"a", (1, None), {}]:
             with self.assertRaisesRegex(TypeError, "no type of a key"):
                 ms.get("t", key)
+        # Numbers have all their digits, or the call says that they cannot have them.
+        long, far = "1" * 5_000, "1e400"
+        for digits, whole in [("0.12345678901234567890", False), (far, False), (long, True)]:
+            self.plan(text='[{"key":["1"],"found":true,"doc":{"a":%s,"b":7}}]' % digits)
+            (found,) = ms.get("t", 1, numbers="decimal")
+            self.assertEqual((found, type(found["b"])), ({"a": decimal.Decimal(digits), "b": 7}, int))
+            if digits in (long, far) and not (whole and not hasattr(sys, "get_int_max_str_digits")):
+                with self.assertRaisesRegex(ms.Error, "too large for .*\n.*numbers=.decimal") as caught:
+                    ms.get("t", 1)
+                self.assertIs(type(caught.exception), ms.Error)
+            else:
+                ms.get("t", 1)
+        with self.assertRaisesRegex(ValueError, "numbers= is"):
+            ms.get("t", 1, numbers="text")
         self.plan(answer=[{"key": ["1"], "count": 5}])
         self.assertEqual(ms.get("t", (1,), count=True), [5])
         self.plan(answer={"collection": "t", "keys": 2, "equal": 1, "missing": 1, "later": 0}, code=1)
