@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 from ._errors import Error
-from ._program import program
+from ._program import program_for_call
 from ._progress import Callback
 from ._receipt import Reject, Verification, known, reject_from
 from ._run import Run
@@ -217,7 +217,7 @@ def _ask(
     decoder: json.JSONDecoder | None = None,
 ) -> Any:
     """Runs a command, and returns its first answer."""
-    run = Run([*command, "--output=json", *target.words(), "--", *names], target, source, program())
+    run = Run([*command, "--output=json", *target.words(), "--", *names], target, source, program_for_call())
     return run(progress, decoder)[0]
 
 

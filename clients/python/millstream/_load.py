@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ._program import program
+from ._program import program_for_call
 from ._progress import Callback
 from ._receipt import Receipt, receipt_from
 from ._run import Run
@@ -148,7 +148,7 @@ def load(
         "progress": "json",
     }
     command = ["load", *words(options), *target.words(), "--", *source.names]
-    run = Run(command, target, source, program())
+    run = Run(command, target, source, program_for_call())
     receipt = receipt_from(run(progress), run.notes(), target)
     if receipt is None:
         raise run.died()

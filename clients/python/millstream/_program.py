@@ -10,6 +10,8 @@ from ._errors import ProgramMissing
 
 NAME = "millstream"
 VARIABLE = "MILLSTREAM_PROGRAM"
+#: How long a program may take to say its version.
+WAIT_S = 10
 
 
 def program() -> str:
@@ -36,6 +38,48 @@ def program() -> str:
         "the program millstream is not installed",
         hint=f"install a wheel of this package, put the program into PATH, or name it in {VARIABLE}",
     )
+
+
+#: Programs whose version was compared.
+_compared: set[str] = set()
+
+
+def program_for_call() -> str:
+    """The path of the program. Warns, once for each program, of one that has another version than the package."""
+    path = program()
+    if path not in _compared:
+        _compared.add(path)
+        _compare(path)
+    return path
+
+
+def _compare(path: str) -> None:
+    import subprocess
+    import warnings
+
+    from . import __version__
+
+    try:
+        run = subprocess.run(
+            [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=WAIT_S
+        )
+    except (OSError, subprocess.SubprocessError):
+        # The call itself says what is wrong.
+        return
+    name, _, version = run.stdout.strip().partition(" ")
+    if name == NAME and version != __version__:
+        says = f"{path} has version {version}, and the package millstream {__version__}: install both of one version"
+        # At the line that called `load` or the like.
+        warnings.warn(says, RuntimeWarning, stacklevel=_depth())
+
+
+def _depth() -> int:
+    """How many frames of this package stand above `_compare`, and the caller's."""
+    frame, depth = sys._getframe(1), 1
+    package = os.path.dirname(os.path.abspath(__file__))
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == package:
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def _runs(path: str) -> bool:

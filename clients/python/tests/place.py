@@ -24,6 +24,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 class Place(unittest.TestCase):
     """A directory, in which the program is a fake."""
 
+    version = ms.__version__
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -31,7 +33,8 @@ class Place(unittest.TestCase):
         self.record = self.folder / "record"
         program = self.folder / "millstream"
         words = shlex.join([sys.executable, "-S", "-E", str(HERE / "fake_program.py")])
-        program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        version = f'[ "$1" = --version ] && exec echo millstream {self.version}'
+        program.write_text(f'#!/bin/sh\n{version}\nexec {words} "$@"\n')
         program.chmod(0o755)
         for name, value in {"MILLSTREAM_PROGRAM": str(program), "FAKE": None, "MILLSTREAM_DB": None}.items():
             self.set(name, value)

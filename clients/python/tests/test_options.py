@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import unittest
+import warnings
 
 from place import HERE, Place, ms
 
@@ -72,6 +73,20 @@ class Words(Place):
         self.assertEqual(sorted(words), sorted(expected))
         ms.load("f", into="t", key="a", columns="all")
         self.assertIn("--columns=all", self.called()["args"])
+
+
+class Version(Place):
+    version = "99.1"
+
+    def test_a_program_of_another_version_is_a_warning_once(self):
+        self.plan()
+        with self.assertWarnsRegex(RuntimeWarning, f"has version 99.1, and the package millstream {ms.__version__}") as caught:
+            self.load("f")
+        # The line of the caller, here that of `load` in place.py.
+        self.assertEqual(os.path.basename(caught.filename), "place.py")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.load("f")
 
 
 class Commands(Place):
