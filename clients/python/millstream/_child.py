@@ -20,7 +20,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from ._errors import Died, Error
 
@@ -325,12 +325,14 @@ class Child:
 
     def _read_line(self, line: bytes) -> None:
         try:
-            report = json.loads(line)
+            found: Any = json.loads(line)
         except ValueError:
-            report = None
-        if not isinstance(report, dict):
+            found = None
+        if not isinstance(found, dict):
             self.notes.append(line.decode(errors="replace"))
-        elif "error" in report and "event" not in report:
+            return
+        report = cast("dict[str, Any]", found)
+        if "error" in report and "event" not in report:
             self.error = report
         elif report.get("event") == "progress":
             self.progress = report

@@ -5,8 +5,8 @@ from __future__ import annotations
 import decimal
 import json
 import os
-from collections.abc import Sequence
-from typing import Any, Literal, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, cast, overload
 
 from ._errors import Error
 from ._program import program_for_call
@@ -224,12 +224,12 @@ def _ask(
 def _key(key: object) -> str:
     """A key as the command line takes it."""
     if isinstance(key, (tuple, list)):
-        if len(key) == 1:
-            return _key(key[0])
-        return json.dumps([_key(value) for value in key])
+        values = cast("Sequence[object]", key)
+        return _key(values[0]) if len(values) == 1 else json.dumps([_key(value) for value in values])
     if isinstance(key, bool):
         return str(key).lower()
     if key is None or isinstance(key, (bytes, bytearray, memoryview, dict)):
-        raise TypeError(f"{type(key).__name__} is no type of a key")
-    moment = getattr(key, "isoformat", None)
-    return str(moment()) if callable(moment) else str(key)
+        raise TypeError(f"{type(cast(object, key)).__name__} is no type of a key")
+    # Of a date or a time.
+    moment: Callable[[], str] | None = getattr(key, "isoformat", None)
+    return str(key) if moment is None else moment()

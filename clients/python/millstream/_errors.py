@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def committed(receipt: Receipt | None) -> str:
 
 def attach(error: BaseException, receipt: Receipt | None, problem: Error | None) -> None:
     """Notes in an exception of the caller what the load that it ended has committed."""
-    notes = []
+    notes: list[str] = []
     if problem is not None:
         notes.append(f"millstream: the load also failed: {problem}")
     if receipt is not None:
@@ -101,9 +102,10 @@ def attach(error: BaseException, receipt: Receipt | None, problem: Error | None)
     try:
         setattr(error, _ATTRIBUTE, receipt)
         # Since Python 3.11.
-        add_note = getattr(error, "add_note", lambda note: None)
-        for note in notes:
-            add_note(note)
+        add_note: Callable[[str], object] | None = getattr(error, "add_note", None)
+        if add_note is not None:
+            for note in notes:
+                add_note(note)
     except Exception:
         # Some exceptions take no attributes. The exception itself counts for more.
         pass

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
 from operator import methodcaller
-from typing import Any
+from typing import Any, cast
 
 try:
     _orjson: Any = importlib.import_module("orjson")
@@ -80,7 +80,7 @@ def _line(document: Any) -> bytes:
         # What is no text becomes a reject.
         return _one_line(document.encode("utf-8", "surrogatepass"))
     if isinstance(document, (bytes, bytearray, memoryview)):
-        return _one_line(bytes(document))
+        return _one_line(bytes(cast("bytes", document)))
     if not isinstance(document, dict):
         document = _object(document)
     try:
@@ -96,7 +96,8 @@ def _line(document: Any) -> bytes:
 def _object(document: Any) -> Any:
     """A row of a driver, a mapping or a dataclass as a dict."""
     if isinstance(document, Mapping) or hasattr(document, "keys"):
-        return dict(document)
+        pairs: Mapping[Any, Any] = cast(Any, document)
+        return dict(pairs)
     if is_dataclass(document) and not isinstance(document, type):
         return asdict(document)
     name = type(document).__name__
@@ -119,7 +120,8 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, Mapping):
-        return dict(value)
+        pairs: Mapping[Any, Any] = cast(Any, value)
+        return dict(pairs)
     # A value or an array of numpy.
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
         return _of_numpy(value)
@@ -164,9 +166,10 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):
-        return {name: _without_nan(member) for name, member in value.items()}
+        members: dict[Any, Any] = cast(Any, value)
+        return {name: _without_nan(member) for name, member in members.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_nan(member) for member in value]
+        return [_without_nan(member) for member in cast("list[Any]", value)]
     if isinstance(value, decimal.Decimal):
         return _equal(value)
     if value is None or isinstance(value, (str, int)):

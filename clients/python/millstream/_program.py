@@ -75,9 +75,11 @@ def _compare(path: str) -> None:
 
 def _depth() -> int:
     """How many frames of this package stand above `_compare`, and the caller's."""
-    frame, depth = sys._getframe(1), 1
+    import inspect
+
+    frame, depth = inspect.currentframe(), 0
     package = os.path.dirname(os.path.abspath(__file__))
-    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == package:
+    while frame is not None and os.path.dirname(os.path.abspath(frame.f_code.co_filename)) == package:
         frame, depth = frame.f_back, depth + 1
     return depth
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ._errors import Rejected
 
@@ -74,8 +74,8 @@ class Receipt:
     lanes: int = 0
     durability: str = ""
     layout: str = ""
-    writers: dict[str, int] = field(default_factory=dict)
-    stages: list[dict[str, Any]] = field(default_factory=list)
+    writers: dict[str, int] = field(default_factory=dict[str, int])
+    stages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     retries: int = 0
     deadlocks: int = 0
     #: Documents that earlier runs of the load had committed; None if it needed one run.
@@ -83,13 +83,13 @@ class Receipt:
     #: Whether every source was read to its end and committed.
     finished: bool = False
     #: What the refresh of the models did that `publish=` names.
-    published: list[dict[str, Any]] = field(default_factory=list)
+    published: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     #: What a dry run found. Then the receipt counts `read` and `rejected` alone, and nothing was written.
     preview: dict[str, Any] | None = None
     #: The program's messages, such as warnings; the last hundred of them.
     notes: tuple[str, ...] = ()
     #: The receipt as the program printed it.
-    raw: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    raw: dict[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
     # Where to ask for the rejects. It may hold a password.
     _target: Target | None = field(default=None, repr=False, compare=False)
 
@@ -168,9 +168,9 @@ class Verification:
     extra: int | None = None
     seconds: float = 0.0
     #: The first differences, in key order.
-    findings: list[dict[str, Any]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    raw: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    findings: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    warnings: list[str] = field(default_factory=list[str])
+    raw: dict[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
 
     @property
     def differences(self) -> int:
@@ -190,13 +190,14 @@ def known(kind: type[Receipt] | type[Verification], answer: dict[str, Any]) -> d
 
 def receipt_from(values: list[Any], notes: tuple[str, ...], target: Target) -> Receipt | None:
     """The receipt among what a load printed; None if there is none."""
-    answer = values[0] if values else None
-    if not isinstance(answer, dict):
+    if not values or not isinstance(values[0], dict):
         return None
+    answer = cast("dict[str, Any]", values[0])
     if "load_id" not in answer:
         read, rejected = int(answer.get("read", 0)), int(answer.get("rejected", 0))
         return Receipt(read=read, rejected=rejected, preview=answer, notes=notes, raw=answer, _target=target)
-    published = [one for value in values[1:] if isinstance(value, list) for one in value]
+    lists = [cast("list[dict[str, Any]]", value) for value in values[1:] if isinstance(value, list)]
+    published = [one for value in lists for one in value]
     return Receipt(published=published, notes=notes, raw=answer, _target=target, **known(Receipt, answer))
 
 

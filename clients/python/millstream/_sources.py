@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from ._json import Unwritable, lines
 
@@ -29,6 +29,7 @@ class Source(Protocol):
     @property
     def taken(self) -> bool:
         """Whether something of what is sent was taken from the caller."""
+        ...
 
     def feed(self, child: Child, look: Look) -> None:
         """Sends all of it, unless the program reads no more."""
@@ -237,23 +238,35 @@ def source_of(data: Any, *, named: bool, index: bool = False) -> Source:
         return Arrow(data, named=named, index=index)
     if index:
         raise TypeError("index=True is for data frames of pandas")
-    if isinstance(data, (str, os.PathLike)):
+    if _is_path(data):
         return Paths([data])
     if isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError("bytes are neither a path nor a list of documents; for one document write [data]")
     if isinstance(data, Mapping):
         raise TypeError("a dict is one document; write [data]")
-    if isinstance(data, (list, tuple)) and data and all(isinstance(one, (str, os.PathLike)) for one in data):
+    if _are_paths(data):
         return Paths(data)
     if hasattr(data, "__aiter__"):
         raise TypeError("an asynchronous iterable cannot be loaded; collect it in parts, or load in a thread")
     if not isinstance(data, Iterable):
         raise TypeError(f"cannot load data of type {type(data).__name__}; give paths, documents or a data frame")
-    return Documents(data, framed=named)
+    documents: Iterable[Any] = cast(Any, data)
+    return Documents(documents, framed=named)
+
+
+def _are_paths(value: Any) -> bool:
+    if not isinstance(value, (list, tuple)):
+        return False
+    values: Sequence[Any] = cast(Any, value)
+    return bool(values) and all(map(_is_path, values))
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, (str, os.PathLike))
 
 
 def _path(path: Any) -> str:
-    if not isinstance(path, (str, os.PathLike)):
+    if not _is_path(path):
         raise TypeError(f"a path is a string or a Path, and not of type {type(path).__name__}")
     name = os.fsdecode(path)
     if name == "-":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ def words(options: Mapping[str, object]) -> list[str]:
         if value is True:
             found.append(option)
         elif isinstance(value, (list, tuple)):
-            found += [f"{option}={one}" for one in value]
+            found += [f"{option}={one}" for one in cast("Sequence[object]", value)]
         elif isinstance(value, os.PathLike):
-            found.append(f"{option}={os.fsdecode(value)}")
+            found.append(f"{option}={os.fsdecode(cast('os.PathLike[str]', value))}")
         else:
             found.append(f"{option}={value}")
     return found

@@ -57,7 +57,9 @@ fn the_package_keeps_its_promises_beside_a_played_program() {
     if !can_run() {
         return;
     }
-    for pattern in ["test_json.py", "test_options.py", "test_load.py", "test_stops.py", "test_frames.py"] {
+    let patterns =
+        ["test_json.py", "test_options.py", "test_types.py", "test_load.py", "test_stops.py", "test_frames.py"];
+    for pattern in patterns {
         skipped(&mut tests(pattern)).iter().for_each(|line| println!("{line}"));
     }
 }
