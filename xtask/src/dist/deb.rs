@@ -53,7 +53,8 @@ pub(super) fn make(release: &Release, components: &Components, wheel: &Wheel) ->
     put(&root.join("DEBIAN/control"), control.as_bytes())?;
     files(&root)?;
     let name = format!("millstream_{}_{}.deb", release.debian_version, release.target.debian);
-    let file = release.packages.join(name);
+    let end = format!("_{}.deb", release.target.debian);
+    let file = release.place(&name, &|other| other.starts_with("millstream_") && other.ends_with(&end))?;
     let mut pack = release.command("dpkg-deb");
     // Several threads would cut the data in another way.
     pack.env("DPKG_DEB_THREADS_MAX", "1").args(["--root-owner-group", "-Zxz", "--build"]).arg(&root).arg(&file);

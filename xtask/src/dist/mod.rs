@@ -17,13 +17,10 @@ mod wheel;
 use components::Components;
 use options::Options;
 use programs::{cannot, printed};
-use release::Release;
+use release::{Release, SUMS};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// Where the checksums of a distribution stand.
-const SUMS: &str = "SHA256SUMS";
 
 /// `cargo xtask wheel`: the program and the Python package as one wheel.
 pub(crate) fn wheel() -> Result<ExitCode, String> {

@@ -8,6 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The name of the file with the checksums of a distribution.
+pub(super) const SUMS: &str = "SHA256SUMS";
+
 /// What is packaged.
 pub(super) struct Release {
     /// The root of the workspace.
@@ -52,6 +55,13 @@ impl Release {
         Ok(date.trim().to_owned())
     }
 
+    /// The place of a finished package. Older ones of its kind go, so that a pattern such as `*.whl` means one file. So do
+    /// checksums, of which `dist` writes new ones at its end.
+    pub(super) fn place(&self, name: &str, is_of_kind: &dyn Fn(&str) -> bool) -> Result<PathBuf, String> {
+        clear(&self.packages, &|other| other == SUMS || is_of_kind(other))?;
+        Ok(self.packages.join(name))
+    }
+
     /// A new, empty folder of this name in which something is made.
     pub(super) fn new_folder(&self, name: &str) -> Result<PathBuf, String> {
         let folder = self.work.join(name);
@@ -61,6 +71,17 @@ impl Release {
         fs::create_dir_all(&folder).map_err(cannot("make", &folder))?;
         Ok(folder)
     }
+}
+
+/// Removes files of a folder, by their names.
+fn clear(folder: &Path, is_old: &dyn Fn(&str) -> bool) -> Result<(), String> {
+    let listed = fs::read_dir(folder).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    for entry in listed.map_err(cannot("list", folder))? {
+        if entry.file_name().to_str().is_some_and(is_old) {
+            fs::remove_file(entry.path()).map_err(cannot("remove", &entry.path()))?;
+        }
+    }
+    Ok(())
 }
 
 /// What the caller says, or when the last commit was made. So two builds of a commit have the same bytes.
@@ -75,5 +96,23 @@ fn moment(root: &Path) -> Result<String, String> {
     match moment.parse::<u64>() {
         Ok(_) => Ok(moment),
         Err(_) => Err(format!("SOURCE_DATE_EPOCH takes seconds since 1970, not \"{moment}\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_packages_of_a_kind_go() {
+        let folder = std::env::temp_dir().join(format!("millstream-xtask-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for name in ["a-1.whl", "a-2.whl", "a-1.deb"] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        clear(&folder, &|name| name.ends_with(".whl")).unwrap();
+        let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(left, ["a-1.deb"]);
     }
 }

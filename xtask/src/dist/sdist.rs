@@ -28,5 +28,9 @@ pub(super) fn make(release: &Release) -> Result<PathBuf, String> {
     python::lay_out(release, &folder, BUILDER)?;
     let facts = format!("Metadata-Version: 2.1\nName: millstream\nVersion: {}\n", release.version);
     put(&folder.join("PKG-INFO"), facts.as_bytes())?;
-    pack(release, &above, &name)
+    // The tarballs of programs end with their system.
+    let is_sdist = |other: &str| {
+        other.starts_with("millstream-") && other.ends_with(".tar.gz") && !other.ends_with("-linux.tar.gz")
+    };
+    pack(release, &above, &name, &is_sdist)
 }

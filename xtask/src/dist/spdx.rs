@@ -15,7 +15,8 @@ pub(super) fn write(release: &Release, components: &Components) -> Result<PathBu
     let commit = printed(Command::new("git").args(["rev-parse", "HEAD"]).current_dir(&release.root));
     let commit = commit.map_or_else(|_| release.moment.clone(), |commit| commit.trim().to_owned());
     let list = document(components, &created, &commit);
-    let file = release.packages.join(format!("millstream-{}.spdx.json", release.version));
+    let name = format!("millstream-{}.spdx.json", release.version);
+    let file = release.place(&name, &|other| other.starts_with("millstream-") && other.ends_with(".spdx.json"))?;
     fs::write(&file, format!("{list:#}\n")).map_err(cannot("write", &file))?;
     Ok(file)
 }

@@ -26,13 +26,20 @@ pub(super) fn make(release: &Release, components: &Components, wheel: &Wheel) ->
         put_file(&release.root.join(word), &folder.join(word))?;
     }
     describe(release, components, &folder)?;
-    pack(release, &above, &name)
+    let end = format!("-{}-linux.tar.gz", release.target.machine);
+    pack(release, &above, &name, &|other| other.starts_with("millstream-") && other.ends_with(&end))
 }
 
-/// Packs a folder below another one, so that the same files make the same bytes. Returns the archive.
-pub(super) fn pack(release: &Release, above: &Path, name: &str) -> Result<PathBuf, String> {
+/// Packs a folder below another one, so that the same files make the same bytes. Returns the archive, which replaces those
+/// of its kind.
+pub(super) fn pack(
+    release: &Release,
+    above: &Path,
+    name: &str,
+    is_of_kind: &dyn Fn(&str) -> bool,
+) -> Result<PathBuf, String> {
     files(&above.join(name))?;
-    let file = release.packages.join(format!("{name}.tar.gz"));
+    let file = release.place(&format!("{name}.tar.gz"), is_of_kind)?;
     let mut tar = release.command("tar");
     tar.args(["--create", "--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
     tar.arg(format!("--mtime=@{}", release.moment)).arg("--use-compress-program=gzip -9 -n");

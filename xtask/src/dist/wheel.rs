@@ -67,7 +67,8 @@ pub(super) fn make(release: &Release, components: &Components) -> Result<Wheel, 
     let audit = printed(tools.module(release, "auditwheel").args(["show", "--json"]).arg(&found))?;
     let (glibc, libraries) = judged(&audit, release.target.machine)?;
     let program = unpacked(release, &found)?;
-    let file = release.packages.join(&name);
+    let end = format!("_{}.whl", release.target.machine);
+    let file = release.place(&name, &|other| other.starts_with("millstream-") && other.ends_with(&end))?;
     fs::copy(&found, &file).map_err(cannot("write", &file))?;
     Ok(Wheel { file, program, glibc, libraries })
 }
