@@ -32,6 +32,7 @@ impl Release {
     /// A release of the checked-out commit.
     pub(super) fn of(options: &Options, components: &Components) -> Result<Self, String> {
         let root = crate::workspace_root();
+        require_committed(&root)?;
         let (packages, work) = (root.join("target/packages"), root.join("target/dist"));
         for folder in [&packages, &work] {
             fs::create_dir_all(folder).map_err(cannot("make", folder))?;
@@ -73,6 +74,26 @@ impl Release {
     }
 }
 
+/// Refuses what no commit has: packages name the checked-out commit, and bear its time.
+fn require_committed(root: &Path) -> Result<(), String> {
+    match printed(Command::new("git").args(["status", "--porcelain"]).current_dir(root)) {
+        Ok(status) => committed(&status),
+        // Sources that were unpacked have no commit; then the caller says the time.
+        Err(_) => Ok(()),
+    }
+}
+
+/// An error if git says that something is not committed.
+fn committed(status: &str) -> Result<(), String> {
+    let changed: Vec<&str> = status.lines().filter_map(|line| line.get(3..)).collect();
+    let Some(first) = changed.first() else { return Ok(()) };
+    let others = if changed.len() > 1 { format!(" and {} more", changed.len() - 1) } else { String::new() };
+    Err(format!(
+        "not committed: {first}{others}; but packages name the commit that is checked out, and bear its time\n  \
+         hint: commit it, or put it aside with `git stash --include-untracked`"
+    ))
+}
+
 /// Removes files of a folder, by their names.
 fn clear(folder: &Path, is_old: &dyn Fn(&str) -> bool) -> Result<(), String> {
     let listed = fs::read_dir(folder).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
@@ -102,6 +123,15 @@ fn moment(root: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_committed_is_refused() {
+        assert_eq!(committed(""), Ok(()));
+        let one = committed(" M README.md\n").unwrap_err();
+        assert!(one.starts_with("not committed: README.md; ") && one.contains("hint: commit it"), "{one}");
+        let more = committed("?? a b\nMM c\n D d\n").unwrap_err();
+        assert!(more.starts_with("not committed: a b and 2 more; "), "{more}");
+    }
 
     #[test]
     fn older_packages_of_a_kind_go() {
