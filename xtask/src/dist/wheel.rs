@@ -53,7 +53,10 @@ pub(super) fn make(release: &Release, components: &Components) -> Result<Wheel, 
     maturin.arg("--out").arg(&made).arg("--strip");
     // The caches of zig, too, are made below `target`.
     maturin.env("XDG_CACHE_HOME", release.work.join("cache"));
-    maturin.env("CARGO_ENCODED_RUSTFLAGS", without_places(release, components));
+    let places = places(release, components);
+    maturin.env("CARGO_ENCODED_RUSTFLAGS", rust_flags(&places));
+    // Quoted, because a path may have spaces.
+    maturin.env("CFLAGS", c_flags(&places)).env("CC_SHELL_ESCAPED_FLAGS", "1");
     run(maturin.current_dir(&project))?;
 
     let name = format!("millstream-{}-py3-none-{platform}_{}.whl", release.version, release.target.machine);
@@ -85,19 +88,36 @@ fn builder(release: &Release) -> String {
     )
 }
 
-/// Flags of rustc by which no path of this machine gets into the program: the same commit has the same bytes in another
-/// folder, too.
-fn without_places(release: &Release, components: &Components) -> OsString {
-    let mut flags = OsString::from("--remap-path-prefix=");
-    flags.push(&release.root);
-    flags.push("=/millstream");
-    if let Some(registry) = components.registry() {
-        // Cargo separates flags so, because a path may have spaces.
-        flags.push("\u{1f}--remap-path-prefix=");
-        flags.push(registry);
-        flags.push("=/registry");
+/// The folders from which the program is compiled, each with the name under which it may appear in the program: where a
+/// clone lies is nobody's business, and must not change the bytes.
+fn places<'a>(release: &'a Release, components: &'a Components) -> Vec<(&'a Path, &'static str)> {
+    let mut places = vec![(release.root.as_path(), "/millstream")];
+    places.extend(components.registry().map(|registry| (registry, "/registry")));
+    places
+}
+
+/// Flags of rustc for messages and debug information. Cargo separates them so, because a path may have spaces.
+fn rust_flags(places: &[(&Path, &str)]) -> OsString {
+    let mut flags = OsString::new();
+    for (path, name) in places {
+        if !flags.is_empty() {
+            flags.push("\u{1f}");
+        }
+        flags.push("--remap-path-prefix=");
+        flags.push(path);
+        flags.push("=");
+        flags.push(name);
     }
     flags
+}
+
+/// Flags of the C compiler for the same, also for `__FILE__`, quoted for a shell.
+fn c_flags(places: &[(&Path, &str)]) -> String {
+    let quoted = |(path, name): &(&Path, &str)| {
+        let path = path.to_string_lossy().replace('\'', r"'\''");
+        format!("'-ffile-prefix-map={path}={name}'")
+    };
+    places.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// The C library and the libraries that a wheel needs, if it may have its name.
@@ -147,6 +167,15 @@ mod tests {
             r#"{{"version": 1, "overall_tag": "{tag}", "pure": false, "external_libs": {{}},
                "versioned_symbols": {{"libc.so.6": ["GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.9"], "libm.so.6": ["GLIBC_2.27"]}}}}"#
         )
+    }
+
+    #[test]
+    fn compilers_are_told_where_a_clone_does_not_lie() {
+        let places = [(Path::new("/a b/it's"), "/millstream"), (Path::new("/r"), "/registry")];
+        let rust = "--remap-path-prefix=/a b/it's=/millstream\u{1f}--remap-path-prefix=/r=/registry";
+        assert_eq!(rust_flags(&places), rust);
+        let c = r"'-ffile-prefix-map=/a b/it'\''s=/millstream' '-ffile-prefix-map=/r=/registry'";
+        assert_eq!(c_flags(&places), c);
     }
 
     #[test]
