@@ -1,5 +1,6 @@
 //! What the program is made of: its crates, and those of others that are linked into it.
 
+use super::linked::Linked;
 use super::options::Options;
 use super::programs::printed;
 use serde::Deserialize;
@@ -20,6 +21,8 @@ pub(super) struct Components {
     /// Which one uses which, as indexes of `all`.
     pub(super) uses: Vec<(usize, usize)>,
     program: usize,
+    /// What is linked into the program besides crates, once the tools that bring it are there.
+    pub(super) linked: Vec<Linked>,
 }
 
 /// One crate.
@@ -110,7 +113,7 @@ impl Components {
         }
         uses.sort_unstable();
         let all = chosen.into_iter().map(|package| package.into_component(&checksums)).collect();
-        Ok(Self { all, uses, program: places[&root] })
+        Ok(Self { all, uses, program: places[&root], linked: Vec::new() })
     }
 
     /// The program's own crate.
@@ -196,9 +199,12 @@ pub(super) mod tests {
     const LOCK: &str = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"1.0.0+x\"\nsource = \"s\"\nchecksum = \"12ab\"\n\n\
                         [[package]]\nname = \"millstream\"\nversion = \"0.1.0\"\n";
 
-    /// The program with two crates of others.
+    /// The program with two crates of others, and something that is no crate.
     pub(in crate::dist) fn three() -> Components {
-        Components::of(METADATA, LOCK).unwrap()
+        let mut found = Components::of(METADATA, LOCK).unwrap();
+        let notice = "Use it.".to_owned();
+        found.linked = vec![Linked { name: "rust-std", version: "1.2.3".to_owned(), license: "MIT", notice }];
+        found
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod components;
 mod contents;
 mod deb;
+mod linked;
 mod notices;
 mod options;
 mod programs;
@@ -21,6 +22,7 @@ use release::{Release, SUMS};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tools::Tools;
 
 /// `cargo xtask wheel`: the program and the Python package as one wheel.
 pub(crate) fn wheel() -> Result<ExitCode, String> {
@@ -61,8 +63,10 @@ pub(crate) fn dist() -> Result<ExitCode, String> {
 
 fn begun() -> Result<(Release, Components), String> {
     let options = Options::read(std::env::args().skip(2))?;
-    let components = Components::read(&crate::workspace_root(), &options)?;
-    Ok((Release::of(&options, &components)?, components))
+    let mut components = Components::read(&crate::workspace_root(), &options)?;
+    let release = Release::of(&options, &components)?;
+    components.linked = linked::read(&Tools::ready(&release)?)?;
+    Ok((release, components))
 }
 
 /// Prints the files with their sizes.

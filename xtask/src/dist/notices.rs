@@ -12,13 +12,18 @@ const NAMES: &[&str] = &["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE",
 /// Folders of a crate below this depth hold nothing of the kind.
 const DEPTH_MAX: usize = 4;
 
-/// The text: every crate of others with its licence, then every text once, with the crates that have it.
+/// The text: every part and every crate of others with its licence, then every text once, with the crates that have it.
 pub(super) fn text(components: &Components) -> Result<String, String> {
     let mut text = String::from(
-        "The program millstream holds the crates below, and the libraries of C that some of them bring. Behind the list\n\
-         stand their licences and notices, each with the crates that have it.\n\n",
+        "The program millstream holds what is below: what Rust and zig link, and crates, with the libraries of C that some of\n\
+         them bring. Behind the list stand the licences and notices, each with those that have it.\n\n",
     );
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for linked in &components.linked {
+        let name = format!("{} {}", linked.name, linked.version);
+        text.push_str(&format!("  {name}: {}\n", linked.license));
+        texts.entry(plain(linked.notice.as_bytes())).or_default().push(name);
+    }
     for component in components.all.iter().filter(|component| component.is_foreign) {
         let name = format!("{} {}", component.name, component.version);
         text.push_str(&format!("  {name}: {}\n", component.license.as_deref().unwrap_or("see its file")));
@@ -63,6 +68,17 @@ fn notices(folder: &Path, depth: usize) -> Result<Vec<PathBuf>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dist::components::tests::three;
+
+    #[test]
+    fn what_is_no_crate_is_named_with_its_notice() {
+        let mut components = three();
+        // Their folders are not there.
+        components.all.clear();
+        let text = text(&components).unwrap();
+        assert!(text.contains("\n  rust-std 1.2.3: MIT\n"), "{text}");
+        assert!(text.contains("\nrust-std 1.2.3\n-") && text.ends_with("\n\nUse it.\n"), "{text}");
+    }
 
     #[test]
     fn licences_are_found_by_name() {

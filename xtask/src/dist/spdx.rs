@@ -1,6 +1,7 @@
 //! The list of components, in SPDX's JSON.
 
 use super::components::{Component, Components};
+use super::linked::Linked;
 use super::programs::{cannot, printed};
 use super::release::Release;
 use serde_json::{Value, json};
@@ -28,7 +29,12 @@ fn document(components: &Components, created: &str, commit: &str) -> Value {
         .uses
         .iter()
         .map(|(from, to)| relation(&id(&components.all[*from]), "DEPENDS_ON", &id(&components.all[*to])));
-    let relations: Vec<Value> = std::iter::once(describes).chain(uses).collect();
+    let links = components
+        .linked
+        .iter()
+        .map(|linked| relation(&id(program), "STATIC_LINK", &id_of(linked.name, &linked.version)));
+    let relations: Vec<Value> = std::iter::once(describes).chain(uses).chain(links).collect();
+    let packages: Vec<Value> = components.all.iter().map(package).chain(components.linked.iter().map(linked)).collect();
     json!({
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",
@@ -36,23 +42,31 @@ fn document(components: &Components, created: &str, commit: &str) -> Value {
         "name": format!("{}-{}", program.name, program.version),
         "documentNamespace": format!("https://spdx.org/spdxdocs/{}-{}-{commit}", program.name, program.version),
         "creationInfo": { "created": created, "creators": ["Tool: cargo xtask dist"] },
-        "packages": components.all.iter().map(package).collect::<Vec<Value>>(),
+        "packages": packages,
         "relationships": relations,
     })
 }
 
-fn package(component: &Component) -> Value {
-    let license = component.license.as_deref().unwrap_or("NOASSERTION");
-    let mut package = json!({
-        "SPDXID": id(component),
-        "name": component.name,
-        "versionInfo": component.version,
+fn linked(linked: &Linked) -> Value {
+    described(linked.name, &linked.version, linked.license)
+}
+
+fn described(name: &str, version: &str, license: &str) -> Value {
+    json!({
+        "SPDXID": id_of(name, version),
+        "name": name,
+        "versionInfo": version,
         "downloadLocation": "NOASSERTION",
         "filesAnalyzed": false,
         "licenseConcluded": "NOASSERTION",
         "licenseDeclared": license,
         "copyrightText": "NOASSERTION",
-    });
+    })
+}
+
+fn package(component: &Component) -> Value {
+    let license = component.license.as_deref().unwrap_or("NOASSERTION");
+    let mut package = described(&component.name, &component.version, license);
     if component.is_foreign {
         // A `+` has a meaning in such an address.
         let locator = format!("pkg:cargo/{}@{}", component.name, component.version.replace('+', "%2B"));
@@ -66,11 +80,14 @@ fn package(component: &Component) -> Value {
     package
 }
 
-/// The name of a component in the document, which may have letters, digits, dots and hyphens.
 fn id(component: &Component) -> String {
+    id_of(&component.name, &component.version)
+}
+
+/// The name of a component in the document, which may have letters, digits, dots and hyphens.
+fn id_of(name: &str, version: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
-    let name = format!("{}-{}", component.name, component.version);
-    format!("SPDXRef-{}", name.chars().map(plain).collect::<String>())
+    format!("SPDXRef-{}", format!("{name}-{version}").chars().map(plain).collect::<String>())
 }
 
 fn relation(from: &str, kind: &str, to: &str) -> Value {
@@ -85,7 +102,8 @@ mod tests {
     #[test]
     fn the_document_has_every_component_and_what_it_uses() {
         let list = document(&three(), "2026-01-02T03:04:05Z", "c0ffee");
-        assert_eq!(list["packages"].as_array().unwrap().len(), 3);
+        assert_eq!(list["packages"].as_array().unwrap().len(), 4);
+        assert_eq!(list["packages"][3]["licenseDeclared"], "MIT");
         assert_eq!(list["packages"][0]["checksums"][0]["checksumValue"], "12ab");
         assert_eq!(list["packages"][0]["externalRefs"][0]["referenceLocator"], "pkg:cargo/a@1.0.0%2Bx");
         assert_eq!(list["packages"][0]["licenseDeclared"], "NOASSERTION");
@@ -95,6 +113,7 @@ mod tests {
             "SPDXRef-DOCUMENT DESCRIBES SPDXRef-millstream-0.1.0",
             "SPDXRef-b-2.0.0 DEPENDS_ON SPDXRef-a-1.0.0-x",
             "SPDXRef-millstream-0.1.0 DEPENDS_ON SPDXRef-b-2.0.0",
+            "SPDXRef-millstream-0.1.0 STATIC_LINK SPDXRef-rust-std-1.2.3",
         ];
         assert_eq!(relations, expected);
         assert_eq!(list, document(&three(), "2026-01-02T03:04:05Z", "c0ffee"));

@@ -33,6 +33,17 @@ impl Tools {
         Ok(Self { folder })
     }
 
+    /// The version of one of them.
+    pub(super) fn version(wheel: &str) -> &'static str {
+        let pinned = WHEELS.iter().find_map(|pinned| pinned.strip_prefix(wheel)?.strip_prefix("=="));
+        pinned.unwrap_or_default()
+    }
+
+    /// The folder of zig, with the sources of what it links.
+    pub(super) fn zig(&self) -> PathBuf {
+        self.folder.join("ziglang")
+    }
+
     /// One of their programs, which finds the others.
     pub(super) fn command(&self, release: &Release, program: &str) -> Command {
         self.with_path(release.command(self.folder.join("bin").join(program)))
@@ -58,5 +69,6 @@ mod tests {
     #[test]
     fn every_wheel_has_its_version() {
         assert!(WHEELS.iter().all(|wheel| wheel.split("==").nth(1).is_some_and(|version| !version.is_empty())));
+        assert!(WHEELS.contains(&format!("ziglang=={}", Tools::version("ziglang")).as_str()));
     }
 }
