@@ -131,14 +131,14 @@ class Child:
             look()
         return self.reads
 
-    def open(self, gate: list[None], take: Take) -> None:
+    def lend(self, gate: list[None], take: Take) -> None:
         """Lets the thread take what the caller collects, when that lasts, and call the caller back by emptying the gate."""
         self._opened = time.monotonic()
         self._gate, self._take_open = gate, take
         if not self.reads:
             gate.clear()
 
-    def close(self) -> None:
+    def take_back(self) -> None:
         """What the caller has collected is its own again."""
         with self._lock:
             self._take_open = None

@@ -28,7 +28,10 @@ class Run:
         """Runs the program, and returns the values that it printed."""
         feeds = self._source is not None and self._source.feeds
         reporter = Reporter(progress)
-        child = self._child = Child(self._command, self._target.environment(), feeds=feeds)
+        try:
+            child = self._child = Child(self._command, self._target.environment(), feeds=feeds)
+        except KeyboardInterrupt as error:
+            raise Interrupted(f"interrupted: {committed(None)}") from error
         try:
 
             def look() -> None:

@@ -99,10 +99,10 @@ class Documents:
         while True:
             gate: list[None] = [None] * count
             self._is_stuck = False
-            child.open(gate, self._take)
+            child.lend(gate, self._take)
             # Whatever raises, what the iterable has given stands in the list.
             self._open.documents.extend(map(_second, gate, self._documents))
-            child.close()
+            child.take_back()
             look()
             has_ended = self._has_ended()
             sent, size, alive = self._send(child, look)
@@ -121,7 +121,7 @@ class Documents:
 
     def rest(self, child: Child, look: Look) -> None:
         """Sends what the iterable has given before it raised, and leaves the frame without its end."""
-        child.close()
+        child.take_back()
         self._begin(child, look)
         self._send(child, look)
         child.close_input()

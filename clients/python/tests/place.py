@@ -80,10 +80,11 @@ class Place(unittest.TestCase):
     @staticmethod
     def runs(pid):
         try:
-            state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        except FileNotFoundError:
+            state = pathlib.Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            # The second one comes if it ends between the open and the read.
             return False
-        return state != "Z"
+        return state != b"Z"
 
     def nothing_is_left(self):
         """No thread, no open file and no process."""

@@ -27,11 +27,11 @@ def programs_of(parent):
     found = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+            fields = (folder / "stat").read_bytes().rsplit(b")", 1)[1].split()
             words = (folder / "cmdline").read_bytes().split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if fields[0] != "Z" and fields[1] == str(parent) and b"load" in words[1:2]:
+        if fields[0] != b"Z" and int(fields[1]) == parent and b"load" in words[1:2]:
             found.append(int(folder.name))
     return found
 
@@ -194,53 +194,55 @@ class Program(unittest.TestCase):
     def test_a_stream_with_a_name_resumes_after_a_kill_of_python(self):
         script = f"""
 import millstream as ms, os, time
+from test_program import programs_of
+given = 19_999
 def documents():
+    global given
     for n in range(10_000_000):
         if n >= 20_000:
             time.sleep(0.005)
-            print(n, flush=True)
+            given = n
         yield {{"id": n % 100, "n": 1}}
 def progress(event):
     if event.documents:
+        print(given, *programs_of(os.getpid()), flush=True)
         os.kill(os.getpid(), 9)
 ms.load(documents(), into={self.table!r}, key="id", mode="sum:n", name="s", db={DB!r}, progress=progress)
 """
-        environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
-        with open(self.folder / "given", "wb") as file:
-            python = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=file)
-        mine = []
-        while python.poll() is None:
-            mine = programs_of(python.pid) or mine
-            time.sleep(0.005)
-        self.assertEqual(python.returncode, -9)
-        while any(map(Place.runs, mine)):
+        run = self.python(script)
+        said = run.communicate()[0].split()
+        self.assertEqual((run.returncode, len(said)), (-9, 2))
+        given, mine = map(int, said)
+        while Place.runs(mine):
             time.sleep(0.01)
-        given = (self.folder / "given").read_text().split() or ["19999"]
-        receipt = self.resume((int(given[-1]) // 100 + 1) * 100)
+        receipt = self.resume((given // 100 + 1) * 100)
         self.assertIsNotNone(receipt.resumed_from)
+
+    def python(self, script):
+        """Python with a script, which may use what stands here."""
+        environment = {**os.environ, "PYTHONPATH": f"{HERE.parent}:{HERE}"}
+        return subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE)
 
     def test_a_killed_python_ends_a_load_of_files(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         script = f"""
 import millstream as ms, os
+from test_program import programs_of
 def progress(event):
     if event.documents:
+        print(*programs_of(os.getpid()), flush=True)
         os.kill(os.getpid(), 9)
 ms.load({str(pipe)!r}, into={self.table!r}, key="id:bigint", format="ndjson", db={DB!r}, progress=progress)
 """
-        environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
-        python = subprocess.Popen([sys.executable, "-c", script], env=environment)
         # For both, so that this does not wait for the program.
         with open(os.open(pipe, os.O_RDWR), "wb", buffering=0) as file:
+            run = self.python(script)
             file.write(b'{"id":1}\n')
-            mine = []
-            while python.poll() is None:
-                mine = programs_of(python.pid) or mine
-                time.sleep(0.005)
-            self.assertEqual((python.returncode, len(mine)), (-9, 1))
+            mine = run.communicate()[0].split()
+            self.assertEqual((run.returncode, len(mine)), (-9, 1))
             # Its file has no end yet: it ends because nobody reads its events.
-            while Place.runs(mine[0]):
+            while Place.runs(int(mine[0])):
                 time.sleep(0.01)
         self.assert_holds([{"id": 1}])
 

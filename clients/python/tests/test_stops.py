@@ -278,7 +278,7 @@ class Interrupts(Place):
         self.plan()
         self.load([{"id": 1}])
         self.plan(started=self.path("started"), end=self.path("never"))
-        script = "import millstream as ms\ntry: ms.load('f', into='t', key='id')\nexcept ms.Interrupted as e: print(e.receipt.read)"
+        script = "import millstream as ms\ntry: ms.load('f', into='t', key='id')\nexcept ms.Interrupted as e: print(e.receipt.read if e.receipt else 0)"
         python = self.python(script)
         self.await_files("started")
         # As a terminal and a notebook do it: to the whole group.
