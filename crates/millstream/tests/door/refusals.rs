@@ -13,7 +13,6 @@ fn a_wrong_command_line_exits_2_and_points_to_help() {
         &["collections", "--colour"],
         &["collections", "--output", "yaml"],
         &["get", "events"],
-        &["verify", "a.ndjson", "--into", "events"],
         &["get", "a.b.c", "1"],
         &["loads", "forget", "seven"],
         &["loads", "prune", "--older-than", "soon"],
