@@ -1,6 +1,5 @@
 //! What the program is made of: its crates, and those of others that are linked into it.
 
-use super::linked::Linked;
 use super::options::Options;
 use super::programs::printed;
 use serde::Deserialize;
@@ -23,6 +22,17 @@ pub(super) struct Components {
     program: usize,
     /// What is linked into the program besides crates, once the tools that bring it are there.
     pub(super) linked: Vec<Linked>,
+}
+
+/// What is linked into the program and is no crate.
+pub(super) struct Linked {
+    pub(super) name: &'static str,
+    /// Of what brings it: Rust or zig.
+    pub(super) version: String,
+    /// An SPDX expression.
+    pub(super) license: &'static str,
+    /// Licences and notices.
+    pub(super) notice: String,
 }
 
 /// One crate.

@@ -1,5 +1,6 @@
 //! What is linked into the program and is no crate of the registry: Rust's own library, and what zig brings.
 
+use super::components::Linked;
 use super::programs::{cannot, printed};
 use super::tools::Tools;
 use std::fs;
@@ -20,17 +21,6 @@ const ZIG_PARTS: &[(&str, &str, &str)] = &[
     // The code that runs before `main`. The library itself is the system's.
     ("glibc-startup", "LGPL-2.1-or-later WITH GCC-exception-2.0-note", "lib/libc/glibc/LICENSES"),
 ];
-
-/// A part of the program.
-pub(super) struct Linked {
-    pub(super) name: &'static str,
-    /// Of what brings it: Rust or zig.
-    pub(super) version: String,
-    /// An SPDX expression.
-    pub(super) license: &'static str,
-    /// Licences and notices.
-    pub(super) notice: String,
-}
 
 /// All of them, as the toolchain and zig have them.
 pub(super) fn read(tools: &Tools) -> Result<Vec<Linked>, String> {

@@ -1,7 +1,6 @@
 //! The list of components, in SPDX's JSON.
 
-use super::components::{Component, Components};
-use super::linked::Linked;
+use super::components::{Component, Components, Linked};
 use super::programs::{cannot, printed};
 use super::release::Release;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 //! are taken apart here and not by the crate `arrow-ipc`, because it believes the sizes that they name.
 
 use super::described::described;
-use super::footer::Footer;
+use super::footer::{CONTINUATION, Footer, MAGIC, MAGIC_BYTES_PADDED, damaged};
 use super::rows::{Rows, require_names};
 use crate::limits::{ARROW_BATCH_BYTES_MAX, MESSAGE_BYTES_MAX};
 use crate::{Converter, FileExtent, Nan, SchemaColumn, Trouble};
@@ -16,13 +16,6 @@ use arrow_ipc::{CompressionType, Endianness, Message, MessageHeader, Schema, roo
 use arrow_schema::{ArrowError, SchemaRef};
 use std::collections::HashMap;
 use std::io::Read;
-
-/// What a file begins with, padded, and ends with.
-pub(super) const MAGIC: &[u8] = b"ARROW1";
-pub(super) const MAGIC_BYTES_PADDED: usize = 8;
-
-/// What stands before the length of a message.
-pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 
 /// No description of columns is as short as this.
 const DESCRIPTION_BYTES_MIN: usize = 32;
@@ -279,10 +272,6 @@ fn up_to(from: &mut dyn Read, length: usize) -> Result<Vec<u8>, Trouble> {
 fn exactly(from: &mut dyn Read, length: usize) -> Result<Vec<u8>, Trouble> {
     let bytes = up_to(from, length)?;
     if bytes.len() == length { Ok(bytes) } else { Err(truncated()) }
-}
-
-pub(super) fn damaged(why: &dyn std::fmt::Display) -> Trouble {
-    Trouble::Damaged(format!("it is no whole Arrow data: {why}"))
 }
 
 fn undecoded(error: &ArrowError) -> Trouble {

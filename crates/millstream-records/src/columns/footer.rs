@@ -1,10 +1,16 @@
 //! The footer of an Arrow file: its columns, and where each of its messages lies.
 
-use super::arrow::{CONTINUATION, MAGIC, MAGIC_BYTES_PADDED, damaged};
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::{FileExtent, Trouble};
 use arrow_ipc::{Block, Schema, root_as_footer};
 use std::io;
+
+/// What a file begins with, padded, and ends with.
+pub(super) const MAGIC: &[u8] = b"ARROW1";
+pub(super) const MAGIC_BYTES_PADDED: usize = 8;
+
+/// What stands before the length of a message.
+pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 
 /// Bytes of a length, and of what stands at the end of a file: the length of the footer and the magic number.
 const LENGTH_BYTES: usize = 4;
@@ -109,4 +115,8 @@ impl Place {
             _ => Err(damaged(&"its footer names no plausible place of a message")),
         }
     }
+}
+
+pub(super) fn damaged(why: &dyn std::fmt::Display) -> Trouble {
+    Trouble::Damaged(format!("it is no whole Arrow data: {why}"))
 }
