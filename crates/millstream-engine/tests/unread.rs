@@ -130,7 +130,7 @@ async fn files_that_are_not_text_are_named_before_a_table_is_made() {
         let good = files.write("good", "{\"id\":1}\n");
         let utf16: Vec<u8> = "{\"id\":1}".encode_utf16().flat_map(u16::to_le_bytes).collect();
         for (content, found, hint) in [
-            (&b"PAR1\x15\x04"[..], "Parquet", "duckdb"),
+            (&b"PAR1\x15\x04"[..], "Parquet", "--features columnar"),
             (&b"PK\x03\x04\x14\0"[..], "zip", "unzip -p"),
             (&utf16[..], "UTF-16", "iconv -f UTF-16 -t UTF-8"),
             (&b"id;name\n1;x\n"[..], "semicolons", ""),

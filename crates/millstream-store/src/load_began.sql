@@ -59,7 +59,9 @@ select pg_catalog.concat(
             union
             select number from running
         ) as known
-        where known.number < sure.high
+        -- A transaction that has ended holds its lock for a moment longer. A snapshot cannot list it.
+        where known.number >= least(seen.low, sure.high)
+          and known.number < sure.high
     )
 )::pg_snapshot
 from seen

@@ -44,7 +44,7 @@ fn values_of_all_forms_become_what_bson_becomes() {
         (r#"{"$numberLong":5}"#, "5"),
         (r#"{"$numberDouble":"1.0"}"#, "1.0"),
         (r#"{"$numberDouble":"-0.0"}"#, "-0.0"),
-        (r#"{"$numberDouble":"1e+300"}"#, "1e300"),
+        (r#"{"$numberDouble":"1e+300"}"#, "1e+300"),
         (r#"{"$numberDecimal":"1.50"}"#, "1.50"),
         (r#"{"$numberDecimal":"0E-6176"}"#, "0"),
         (
