@@ -113,11 +113,11 @@ impl Arrow {
         }
         let length = <[u8; 4]>::try_from(head).map_err(|_| truncated())?;
         match usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX) {
-            0 => Ok(None),
             // Polars writes the columns of a file here without their length.
             length if length < DESCRIPTION_BYTES_MIN && self.is_file && self.schema.is_none() => {
                 Err(if self.is_cut { truncated() } else { described_at_the_end() })
             }
+            0 => Ok(None),
             length if length > MESSAGE_BYTES_MAX => Err(damaged(&"a message has no plausible length")),
             length => exactly(from, length).map(Some),
         }
