@@ -103,35 +103,17 @@ fn changelog(release: &Release) -> Result<String, String> {
     ))
 }
 
-/// What the package says of licences, in Debian's form. Debian has the text of Apache's.
+/// What the package says of licences, in words. Debian has the text of Apache's.
 fn copyright(root: &Path) -> Result<String, String> {
     let file = root.join("LICENSE-MIT");
-    let text = fs::read_to_string(&file).map_err(cannot("read", &file))?;
-    let owner = text.lines().find(|line| line.starts_with("Copyright "));
-    let owner = owner.ok_or_else(|| format!("{} names no copyright", file.display()))?;
-    let (_, terms) = text.split_once(owner).unwrap_or_default();
-    let terms: String = terms.trim().lines().map(indented).collect();
+    let terms = fs::read_to_string(&file).map_err(cannot("read", &file))?;
     Ok(format!(
-        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
-         Upstream-Name: Millstream\n\
-         Comment: {NOTICES}.gz has the licences of the libraries in the program, and\n {COMPONENTS}.gz their list.\n\
+        "Millstream may be used under the terms of the MIT licence or of the Apache License, Version 2.0, as you like.\n\
+         On Debian systems, /usr/share/common-licenses/Apache-2.0 has the text of the latter. The former:\n\
          \n\
-         Files: *\n\
-         Copyright: {}\n\
-         License: Expat or Apache-2.0\n\
-         \n\
-         License: Expat\n{terms}\
-         \n\
-         License: Apache-2.0\n \
-         On Debian systems, /usr/share/common-licenses/Apache-2.0 has the full text of the\n \
-         Apache License, Version 2.0.\n",
-        owner.trim_start_matches("Copyright (c) "),
+         {terms}\n\
+         {NOTICES}.gz has the licences of the libraries in the program, and {COMPONENTS}.gz their list.\n",
     ))
-}
-
-/// A line of a longer value; an empty one is a dot.
-fn indented(line: &str) -> String {
-    if line.trim().is_empty() { " .\n".to_owned() } else { format!(" {line}\n") }
 }
 
 /// What the program needs, as Debian's packages.
@@ -163,10 +145,9 @@ mod tests {
     #[test]
     fn the_copyright_has_the_whole_licence() {
         let text = copyright(&crate::workspace_root()).unwrap();
-        assert!(text.contains("\nCopyright: 2026 The Millstream developers\n"), "{text}");
-        assert!(text.contains("\nLicense: Expat\n Permission is hereby granted") && text.contains("\n .\n"), "{text}");
-        let is_field = |line: &str| line.is_empty() || line.starts_with(' ') || line.contains(": ");
-        assert!(text.lines().all(is_field), "{text}");
+        let licence = include_str!("../../../LICENSE-MIT");
+        assert!(text.contains(licence) && licence.contains("\nCopyright (c) "), "{text}");
+        assert!(text.contains("/usr/share/common-licenses/Apache-2.0") && text.contains(NOTICES), "{text}");
     }
 
     #[test]

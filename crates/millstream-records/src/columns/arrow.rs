@@ -17,6 +17,9 @@ use arrow_schema::{ArrowError, SchemaRef};
 use std::collections::HashMap;
 use std::io::Read;
 
+/// Words of zeros that are passed behind what a file begins with. Arrow's writers align to 64 bytes at most.
+const PADDING_WORDS_MAX: usize = 16;
+
 /// No description of columns is as short as this.
 const DESCRIPTION_BYTES_MIN: usize = 32;
 
@@ -107,6 +110,13 @@ impl Arrow {
         let mut head = up_to(from, CONTINUATION.len())?;
         if head.is_empty() && !self.is_file {
             return Ok(None);
+        }
+        // Some writers fill up what a file begins with to more bytes than it needs.
+        for _ in 0..PADDING_WORDS_MAX {
+            if !self.is_file || self.schema.is_some() || head != [0; 4] {
+                break;
+            }
+            head = up_to(from, CONTINUATION.len())?;
         }
         if head == CONTINUATION {
             head = up_to(from, CONTINUATION.len())?;

@@ -71,9 +71,11 @@ fn a_stream_may_end_without_a_word_and_a_file_may_not() {
 
 /// A file whose columns are described in front without their length, as Polars writes them.
 fn without_length(mut file: Vec<u8>) -> Vec<u8> {
-    let length = usize::try_from(u32::from_le_bytes(file[12..16].try_into().unwrap())).unwrap();
-    file.copy_within(16..16 + length, 8);
-    file[8 + length..16 + length].fill(0);
+    let at = file.windows(4).position(|word| word == [0xff; 4]).unwrap() + 4;
+    let length = usize::try_from(u32::from_le_bytes(file[at..at + 4].try_into().unwrap())).unwrap();
+    let (begin, end) = (at + 4, at + 4 + length);
+    file.copy_within(begin..end, 8);
+    file[8 + length..end].fill(0);
     file
 }
 
