@@ -219,7 +219,7 @@ class Pipes(Place):
         def documents():
             for n in range(6_000):
                 yield {"id": n}
-                # It would wait for ever if a document waited for the one behind it.
+                # If a document were held back until the next one comes, this would never end.
                 while n in (0, 1, 50, 4_999, 5_000) and b'{"id":%d}' % n not in self.seen():
                     time.sleep(0.01)
 

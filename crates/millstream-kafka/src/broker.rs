@@ -21,7 +21,7 @@ pub struct Broker {
     consumer: Consumer,
     /// The group for which offsets are written.
     group: Option<String>,
-    /// The partitions that are read, with the offsets that were told to be read next.
+    /// Each partition that is read, and the offset of the next record to read.
     places: Mutex<BTreeMap<i32, u64>>,
 }
 

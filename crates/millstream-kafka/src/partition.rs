@@ -103,7 +103,7 @@ impl Partition {
         let Lot { mut records, next, .. } = lot;
         let first = records.first().map_or(next, |record| record.offset);
         if first < self.next || next < self.next {
-            return Err(Obstacle::Replaced("its log was cut off, and goes on with other records"));
+            return Err(Obstacle::Replaced("its last records were removed, and others took their offsets"));
         }
         if let Some(last) = self.last {
             if records.is_empty() && next < self.load {

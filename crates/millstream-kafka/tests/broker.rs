@@ -67,7 +67,7 @@ impl Scene {
             written.push(producer.enqueue(record(topic, partition, &id, value)).await.unwrap());
         }
         for one in written {
-            one.await.unwrap();
+            let _ = one.await.unwrap();
         }
         producer.close().await.unwrap();
     }
@@ -119,7 +119,7 @@ async fn transactions_of_which_a_fifth_aborts_count_each_committed_message_once(
         let aborts = transaction % 5 == 4;
         for n in 0..20 {
             let partition = i32::try_from(n % 2).unwrap();
-            producer.send(record("paid", partition, &format!("key-{}", n % 3), n)).await.unwrap();
+            let _ = producer.send(record("paid", partition, &format!("key-{}", n % 3), n)).await.unwrap();
             if !aborts {
                 sum += n;
                 messages += 1;
@@ -304,9 +304,9 @@ async fn keys_headers_and_empty_messages_are_read_from_a_broker() {
     scene.create("kept", 1, &[]).await;
     let producer = scene.kafka().await.producer().build().await.unwrap();
     let message = |key: &'static str, value: &'static str| Record::new("kept", value).key(key).partition(0);
-    producer.send(message("a", "{\"value\":1}").header("trace", "x")).await.unwrap();
-    producer.send(message("b", "{\"value\":2}")).await.unwrap();
-    producer.send(Record::tombstone("kept", "b").partition(0)).await.unwrap();
+    let _ = producer.send(message("a", "{\"value\":1}").header("trace", "x")).await.unwrap();
+    let _ = producer.send(message("b", "{\"value\":2}")).await.unwrap();
+    let _ = producer.send(Record::tombstone("kept", "b").partition(0)).await.unwrap();
     let key = KeyRequest::parse_list(KEY).unwrap();
     let columns = ["id".to_owned()];
     let mut wanted = scene.wanted("kept", "kept", "replace");

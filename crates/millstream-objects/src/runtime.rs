@@ -15,7 +15,7 @@ static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     Builder::new_multi_thread().worker_threads(WORKERS).thread_name("objects").enable_all().build()
 });
 
-/// Work that was begun. It is given up when this is dropped.
+/// Work in progress. Dropping this cancels it.
 pub(crate) struct Pending<T> {
     done: Receiver<T>,
     task: AbortHandle,

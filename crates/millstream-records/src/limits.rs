@@ -45,7 +45,7 @@ pub const BSON_DOCUMENT_BYTES_MAX: usize = (16 << 20) + (16 << 10);
 /// Bytes of BSON that are read at once.
 pub const BSON_READ_BYTES: usize = 256 << 10;
 
-/// Levels to which a document of BSON nests. A server of MongoDB allows 200, or what it was told, at most 1,000.
+/// How deep a document of BSON may nest. MongoDB allows 200 levels; a setting of its server raises that to 1,000 at most.
 pub const BSON_NESTING_MAX: usize = 1 << 10;
 
 /// Longest name of the first member of a file by which BSON is recognised.

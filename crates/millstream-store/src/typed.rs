@@ -65,13 +65,13 @@ static KINDS: &[ColumnKind] = &[
         name: "timestamptz",
         others: &["timestamp with time zone"],
         printed: "timestamp with time zone",
-        cast: Cast::Expression(|text| fill!(include_str!("typed_timestamptz.sql"), text)),
+        cast: Cast::Expression(|text| fill!(include_str!("typed_timestamptz.sql"), text, clock = clock(text))),
     },
     ColumnKind {
         name: "timestamp",
         others: &["timestamp without time zone"],
         printed: "timestamp without time zone",
-        cast: Cast::Expression(|text| fill!(include_str!("typed_timestamp.sql"), text)),
+        cast: Cast::Expression(|text| fill!(include_str!("typed_timestamp.sql"), text, clock = clock(text))),
     },
     ColumnKind {
         name: "date",
@@ -80,6 +80,11 @@ static KINDS: &[ColumnKind] = &[
         cast: Cast::Expression(|text| fill!(include_str!("typed_date.sql"), text)),
     },
 ];
+
+/// Date and time of day of a text that has the shape of RFC 3339, as SQL.
+fn clock(text: &str) -> String {
+    fill!(include_str!("typed_clock.sql"), text)
+}
 
 impl PartialEq for ColumnKind {
     fn eq(&self, other: &Self) -> bool {

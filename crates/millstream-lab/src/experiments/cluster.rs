@@ -475,7 +475,7 @@ fn settings() -> SessionSettings {
     SessionSettings::named("millstream lab")
 }
 
-/// When the server has last read its settings. A session is told after the server itself.
+/// When the server last read its settings. Sessions learn of it a moment later.
 async fn settings_read(session: &Connection) -> Result<String, Error> {
     Ok(session.client.query_one("select pg_catalog.pg_conf_load_time()::text", &[]).await?.get(0))
 }
