@@ -290,10 +290,18 @@ impl<'a, C: Client> Loader<'a, C> {
         }
         let mut places: Vec<(i32, Option<u64>)> = self.partitions.keys().map(|number| (*number, None)).collect();
         for number in added {
-            let marks = ask(async || self.client.marks(number).await).await?;
+            let marks = match self.client.marks(number).await {
+                Ok(marks) => marks,
+                // The next look finds it again.
+                Err(ClientError::Passing(_)) => continue,
+                Err(error) => return Err(client_error(error)),
+            };
             // They were empty when the others began, wherever that was.
             places.push((number, Some(Box::pin(self.add(number, marks, Begin::Start)).await?)));
             self.warn(format!("topic {topic} has a new partition, which is loaded too: {number}"));
+        }
+        if places.iter().all(|(_, from)| from.is_none()) {
+            return Ok(());
         }
         ask(async || self.client.assign(&places).await).await
     }
