@@ -157,23 +157,24 @@ impl Properties {
             "SSL" => (true, false),
             "SASL_PLAINTEXT" => (false, true),
             "SASL_SSL" => (true, true),
-            _ => return Err(wrong("security.protocol is none", "it is plaintext, ssl, sasl_plaintext or sasl_ssl")),
+            _ => return Err(wrong("security.protocol is unknown", "write plaintext, ssl, sasl_plaintext or sasl_ssl")),
         };
         properties.tls = tls;
         properties.sasl = match (sasl, username, password) {
             (false, None, None) if mechanism.is_none() => None,
             (false, ..) => {
-                return Err(wrong(
-                    "sasl.* is set, and security.protocol is without it",
-                    "it is sasl_ssl or sasl_plaintext",
-                ));
+                let problem = "sasl.* is set, but security.protocol does not use SASL";
+                return Err(wrong(problem, "write security.protocol=sasl_ssl, or sasl_plaintext"));
             }
             (true, Some(username), Some(password)) => {
                 let mechanism = match mechanism.as_deref() {
                     Some("PLAIN") => Mechanism::Plain,
                     Some("SCRAM-SHA-256") => Mechanism::ScramSha256,
                     Some("SCRAM-SHA-512") => Mechanism::ScramSha512,
-                    _ => return Err(wrong("sasl.mechanism is none", "it is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")),
+                    _ => {
+                        let problem = "sasl.mechanism is missing or unknown";
+                        return Err(wrong(problem, "write PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"));
+                    }
                 };
                 Some(Sasl { mechanism, username, password })
             }
@@ -189,7 +190,8 @@ impl Properties {
         };
         let of_tls = properties.ca.is_some() || properties.certificate.is_some();
         if of_tls && !tls {
-            return Err(wrong("ssl.* is set, and security.protocol is without it", "it is ssl or sasl_ssl"));
+            let problem = "ssl.* is set, but security.protocol does not use TLS";
+            return Err(wrong(problem, "write security.protocol=ssl, or sasl_ssl"));
         }
         Ok(properties)
     }
@@ -226,12 +228,12 @@ mod tests {
             ("isolation.level=read_uncommitted\n", "isolation.level", "never loaded"),
             ("enable.ssl.certificate.verification=false\n", "verification", "ssl.ca.location"),
             ("fetch.max.bytes=secret\n", "f:1: fetch.max.bytes takes", "correct"),
-            ("security.protocol=secret\n", "security.protocol is none", "sasl_ssl"),
-            ("sasl.username=secret\n", "without it", "sasl_ssl"),
+            ("security.protocol=secret\n", "security.protocol is unknown", "sasl_ssl"),
+            ("sasl.username=secret\n", "does not use SASL", "sasl_ssl"),
             ("security.protocol=sasl_ssl\nsasl.username=secret\n", "missing", "both"),
             ("security.protocol=sasl_ssl\nsasl.username=a\nsasl.password=secret\n", "sasl.mechanism", "PLAIN"),
             ("security.protocol=ssl\nssl.key.location=secret\n", "go together", "ssl.certificate.location"),
-            ("ssl.ca.location=secret\n", "without it", "ssl"),
+            ("ssl.ca.location=secret\n", "does not use TLS", "ssl"),
         ] {
             let Err(error) = Properties::parse(text, "f") else { panic!("{text}") };
             assert!(error.to_string().contains(says), "{error}");

@@ -78,11 +78,11 @@ impl TopicRequest {
         let topic = &self.address.topic;
         if let Some(missing) = self.partitions.iter().flatten().find(|number| !there.contains(*number)) {
             let problem = format!("topic {topic} has no partition {missing}");
-            return Err(Error::refused(problem, format!("it has {}", counted(there.len()))));
+            return Err(Error::refused(problem, format!("it has {}; correct --partitions", counted(there.len()))));
         }
         let chosen: Vec<i32> = self.partitions.clone().unwrap_or(there).into_iter().collect();
         if chosen.is_empty() {
-            return Err(Error::refused(format!("topic {topic} has no partitions"), "is its name right?"));
+            return Err(Error::refused(format!("topic {topic} has no partitions"), "check its name"));
         }
         if chosen.len() > PARTITIONS_MAX {
             return Err(Error::refused(
