@@ -1,8 +1,8 @@
 //! Documents that many tasks hand over at once.
 
-use crate::scene::{Events, request, stored, surroundings, until_committed};
+use crate::scene::{Events, close, request, stored, surroundings, until_committed};
 use millstream_engine::limits::{FLUSH_AFTER, MEMORY_BYTES_MIN, SEND_BYTES_MAX, SEND_LINES_MAX};
-use millstream_engine::{Error, Event, LoadRequest, Outcome, Producer, Stop, StopReason, Stream, Surroundings};
+use millstream_engine::{Error, Event, LoadRequest, Producer, Stop, StopReason, Stream, Surroundings};
 use millstream_pg::Explained;
 use millstream_testkit::{Cases, Server, Settings, StopMode, database, dealt_builds, each_build, until, until_some};
 use std::collections::BTreeMap;
@@ -21,14 +21,6 @@ async fn open(url: &str, request: &LoadRequest) -> (Stream, Surroundings, Arc<Ev
     // Boxed, because the future is too large to lie in the futures of the tests.
     let stream = Box::pin(Stream::open(request, &around)).await.expect("the stream opens");
     (stream, around, events)
-}
-
-/// Closes a stream. Its receipt must account for every document.
-async fn close(stream: Stream) -> Outcome {
-    let outcome = Box::pin(stream.close()).await.expect("there is a receipt");
-    let counters = outcome.receipt.counters;
-    assert_eq!(counters.read, counters.accounted(), "{outcome:?}");
-    outcome
 }
 
 fn document(id: &str, value: i64) -> String {

@@ -127,6 +127,14 @@ pub(crate) async fn run(url: &str, request: &LoadRequest) -> Outcome {
     outcome
 }
 
+/// Closes a stream of documents that a program sends. Its receipt must account for every document.
+pub(crate) async fn close(stream: millstream_engine::Stream) -> Outcome {
+    let outcome = Box::pin(stream.close()).await.expect("there is a receipt");
+    let counters = outcome.receipt.counters;
+    assert_eq!(counters.read, counters.accounted(), "{outcome:?}");
+    outcome
+}
+
 /// Runs a load of this many documents that is stopped somewhere, or dropped as if its process were killed. Returns the
 /// outcome if the load ended before that.
 pub(crate) async fn stopped(

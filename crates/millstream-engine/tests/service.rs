@@ -1,10 +1,8 @@
 //! Streams of one process: each is a load of its own, is resumed where it stood, and shares a session and the memory.
 
-use crate::scene::{Events, execute, request, schema, stored, surroundings, until_event};
+use crate::scene::{Events, close, execute, request, schema, stored, surroundings, until_event};
 use millstream_engine::limits::{MEMORY_BYTES_MIN, SERVICE_LOADS_MAX};
-use millstream_engine::{
-    Error, Event, LoadRequest, Outcome, Placed, Service, StopReason, Stream, Surroundings, Watermark,
-};
+use millstream_engine::{Error, Event, LoadRequest, Placed, Service, StopReason, Stream, Surroundings, Watermark};
 use millstream_model::{Fault, Reason};
 use millstream_pg::Explained;
 use millstream_store::load_lock_keys;
@@ -24,13 +22,6 @@ async fn open(url: &str, request: &LoadRequest, streams: u16) -> (Service, Surro
 
 async fn stream(service: &Service, name: &str) -> Stream {
     Box::pin(service.stream(name)).await.expect("the stream opens")
-}
-
-async fn close(stream: Stream) -> Outcome {
-    let outcome = Box::pin(stream.close()).await.expect("there is a receipt");
-    let counters = outcome.receipt.counters;
-    assert_eq!(counters.read, counters.accounted(), "{outcome:?}");
-    outcome
 }
 
 fn document(id: &str, value: i64) -> String {
