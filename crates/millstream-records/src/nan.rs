@@ -19,10 +19,37 @@ pub const NANS: &[(Nan, &str, &str)] = &[
     (Nan::Text, "string", "the string \"NaN\", \"Infinity\" or \"-Infinity\""),
 ];
 
+/// The words of numbers that are not finite.
+pub(crate) const NOT_FINITE: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
+/// The word of a number that is not finite.
+pub(crate) fn word_of(value: f64) -> &'static str {
+    let [nan, above, below] = NOT_FINITE;
+    match value {
+        _ if value.is_nan() => nan,
+        _ if value > 0.0 => above,
+        _ => below,
+    }
+}
+
 impl Nan {
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         NANS.iter().find(|(nan, ..)| *nan == self).map_or("", |(_, name, _)| *name)
+    }
+
+    /// Writes what a number that is not finite becomes. `word` is how it is spelled. True if it became null.
+    pub fn write(self, word: &str, text: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Null => text.extend_from_slice(b"null"),
+            Self::Reject => text.extend_from_slice(word.as_bytes()),
+            Self::Text => {
+                text.push(b'"');
+                text.extend_from_slice(word.as_bytes());
+                text.push(b'"');
+            }
+        }
+        self == Self::Null
     }
 }
 

@@ -1,11 +1,12 @@
 //! A column of a batch, and how its values are written.
 
 use super::integers::Integers;
-use super::line::{Fault, Line, NOT_FINITE};
+use super::line::{Fault, Line};
 use super::mark::{JSON, OURS, SPAN, UNCHECKED, UUID};
 use super::scalar::{bytes, decimal, embedded, json, uuid};
 use super::time;
 use crate::Nan;
+use crate::nan::NOT_FINITE;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,

@@ -1,10 +1,7 @@
 //! The line of text that a row becomes.
 
-use super::scalar::json;
 use crate::Nan;
-
-/// The words of numbers that are not finite.
-pub(super) const NOT_FINITE: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+use crate::nan::word_of;
 
 /// The end of a text, where a line is being written.
 pub(super) struct Line<'t> {
@@ -36,20 +33,8 @@ impl Line<'_> {
 
     /// Writes a number that is not finite.
     pub(super) fn not_finite(&mut self, value: f64) {
-        let [nan, above, below] = NOT_FINITE;
-        let word = match value {
-            _ if value.is_nan() => nan,
-            _ if value > 0.0 => above,
-            _ => below,
-        };
-        match self.nan {
-            Nan::Null => {
-                self.not_finite += 1;
-                self.null();
-            }
-            Nan::Reject => self.push(word),
-            Nan::Text => json(self.text, word),
-        }
+        let became_null = self.nan.write(word_of(value), self.text);
+        self.not_finite += u64::from(became_null);
     }
 
     /// Requires that the line is not too long yet.

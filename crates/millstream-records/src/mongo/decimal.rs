@@ -1,5 +1,6 @@
 //! Decimal numbers of up to 34 digits and an exponent, and their text with all digits.
 
+use crate::nan::NOT_FINITE;
 use std::io::Write;
 
 /// The exponent is kept with this added to it (IEEE 754-2008, 3.6).
@@ -46,7 +47,7 @@ impl Decimal {
 
     /// Of its text. `None`: it is none.
     pub(super) fn of_text(text: &str) -> Option<Self> {
-        if let Some(word) = ["NaN", "Infinity", "-Infinity"].into_iter().find(|word| *word == text) {
+        if let Some(word) = NOT_FINITE.into_iter().find(|word| *word == text) {
             return Some(Self::NotFinite(word));
         }
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);

@@ -7,7 +7,7 @@ mod document;
 mod tests;
 mod value;
 
-pub use value::{IDENTITY_BYTES, date, decimal_of_text, double, identity, not_finite, uuid};
+pub use value::{IDENTITY_BYTES, date, decimal_of_text, double, identity, uuid};
 
 use crate::{Look, Open};
 

@@ -1,6 +1,7 @@
 //! What a value of MongoDB becomes as JSON, the same whether it was BSON or Extended JSON.
 
 use super::decimal::Decimal;
+use crate::nan::word_of;
 use crate::{Nan, spelling};
 
 /// Length of an ObjectId, and of a UUID.
@@ -21,22 +22,7 @@ pub fn double(text: &mut Vec<u8>, value: f64, nan: Nan) -> bool {
         serde_json::to_writer(text, &value).expect("memory takes all");
         return false;
     }
-    let word = match value {
-        _ if value.is_nan() => "NaN",
-        _ if value > 0.0 => "Infinity",
-        _ => "-Infinity",
-    };
-    not_finite(text, word, nan)
-}
-
-/// Writes the word of a number that is not finite. True if it became null.
-pub fn not_finite(text: &mut Vec<u8>, word: &str, nan: Nan) -> bool {
-    match nan {
-        Nan::Null => text.extend_from_slice(b"null"),
-        Nan::Reject => text.extend_from_slice(word.as_bytes()),
-        Nan::Text => string(text, word.as_bytes()),
-    }
-    nan == Nan::Null
+    nan.write(word_of(value), text)
 }
 
 /// Writes a decimal number that is a text. True if it became null; `None` if it is no number, and nothing was written.
@@ -55,7 +41,7 @@ fn put_decimal(text: &mut Vec<u8>, number: &Decimal, nan: Nan) -> bool {
             Decimal::write(*negative, digits, *exponent, text);
             false
         }
-        Decimal::NotFinite(word) => not_finite(text, word, nan),
+        Decimal::NotFinite(word) => nan.write(word, text),
     }
 }
 

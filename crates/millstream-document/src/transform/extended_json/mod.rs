@@ -7,7 +7,7 @@ mod wrapper;
 
 use super::{Applied, Transform};
 use memchr::{memchr2, memmem};
-use millstream_input::{Nan, mongo};
+use millstream_input::Nan;
 use millstream_model::limits::NESTING_MAX;
 use millstream_model::{Fault, Reason};
 use std::ops::Range;
@@ -262,7 +262,7 @@ impl Writer<'_, '_> {
                 // Old versions write them so, and no JSON has them.
                 b"NaN" | b"Infinity" | b"-Infinity" => {
                     let word = std::str::from_utf8(token).ok()?;
-                    self.null |= mongo::not_finite(self.text, word, self.nan);
+                    self.null |= self.nan.write(word, self.text);
                     self.converted = true;
                 }
                 _ => self.text.extend_from_slice(token),

@@ -103,7 +103,7 @@ fn integer(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
 fn double(value: &[u8], nan: Nan, out: &mut Vec<u8>) -> Option<bool> {
     let text = text(value)?;
     if matches!(&*text, "NaN" | "Infinity" | "-Infinity") {
-        return Some(mongo::not_finite(out, &text, nan));
+        return Some(nan.write(&text, out));
     }
     // Rust would also take words.
     let is_number = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
