@@ -60,6 +60,24 @@ pub struct FileExtent {
     pub len: u64,
 }
 
+#[cfg(feature = "columnar")]
+impl FileExtent {
+    /// Bytes from a place on, which were there when it was opened.
+    ///
+    /// # Errors
+    /// The system's, also if they are not there any more.
+    pub(crate) fn bytes(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        match self.file.read_exact_at(&mut bytes, self.start + at) {
+            Ok(()) => Ok(bytes),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                Err(io::Error::new(error.kind(), "it has become shorter since it was opened"))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// Bytes that can be read at any place: of a file, or of an object in a store.
 pub trait ReadAt: Debug + Send + Sync {
     /// Reads bytes from a place on; fewer than there is room for, but none only at the end.

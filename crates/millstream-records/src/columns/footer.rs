@@ -3,7 +3,6 @@
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::{FileExtent, Trouble};
 use arrow_ipc::{Block, Schema, root_as_footer};
-use std::io;
 
 /// What a file begins with, padded, and ends with.
 pub(super) const MAGIC: &[u8] = b"ARROW1";
@@ -93,17 +92,9 @@ impl Footer {
         if at.checked_add(length as u64).is_none_or(|end| end > self.extent.len) {
             return Err(damaged(&format!("it ends before the {length} bytes from its byte {at} on")));
         }
-        let mut bytes = vec![0; length];
-        match self.extent.file.read_exact_at(&mut bytes, self.extent.start + at) {
-            Ok(()) => {
-                self.read = self.read.saturating_add(length as u64).min(self.extent.len);
-                Ok(bytes)
-            }
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                Err(io::Error::new(error.kind(), "it has become shorter since it was opened").into())
-            }
-            Err(error) => Err(error.into()),
-        }
+        let bytes = self.extent.bytes(at, length)?;
+        self.read = self.read.saturating_add(length as u64).min(self.extent.len);
+        Ok(bytes)
     }
 }
 

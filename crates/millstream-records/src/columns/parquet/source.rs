@@ -3,7 +3,6 @@
 use crate::limits::{BATCH_BYTES_MAX, BATCH_VALUES_MAX};
 use crate::{FileExtent, Trouble};
 use parquet::errors::ParquetError;
-use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -45,14 +44,7 @@ impl Source {
             let why = format!("the file ends before the {length} bytes from its byte {at} on");
             return Err(ParquetError::General(why));
         }
-        let mut bytes = vec![0; length];
-        match self.extent.file.read_exact_at(&mut bytes, self.extent.start + at) {
-            Ok(()) => Ok(bytes),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                Err(self.fail(Trouble::Io(io::Error::new(error.kind(), "it has become shorter since it was opened"))))
-            }
-            Err(error) => Err(self.fail(Trouble::Io(error))),
-        }
+        self.extent.bytes(at, length).map_err(|error| self.fail(Trouble::Io(error)))
     }
 
     /// Counts from now on for another batch.
