@@ -1,4 +1,4 @@
-//! The errors of this crate, with their kinds and hints.
+//! What can go wrong with a read model: every error, with its kind and what to do next.
 
 use millstream_model::{CollectionName, Refusal};
 use millstream_pg::{ErrorKind, Explained};

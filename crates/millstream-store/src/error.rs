@@ -1,4 +1,4 @@
-//! The errors of this crate, with their kinds and hints.
+//! What can go wrong with our tables in a database: every error, with its kind and what to do next.
 
 use millstream_model::{CollectionName, Refusal, shell_word};
 use millstream_pg::{ErrorKind, Explained};

@@ -14,7 +14,7 @@ pub struct MissingArgs {
     /// load began stays.
     ///
     /// The keys of all documents are sorted, in TMPDIR (or /tmp) if they do not fit into 64 MiB. The role needs the right
-    /// to delete from the table. A load that stops while it deletes goes on there when you run the same command again.
+    /// to delete from the table. A load that stops while it deletes continues there when you run the same command again.
     /// The receipt counts the rows as deleted.
     #[arg(long, conflicts_with = "skip_loaded")]
     delete_missing: bool,

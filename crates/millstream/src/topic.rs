@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// How a topic is loaded.
 #[derive(Debug, clap::Args)]
 pub struct TopicArgs {
-    /// Kafka: where to begin, of partitions of which nothing is committed: `start`, `end`, or a time such as
+    /// Kafka: where a partition begins if nothing of it is committed: `start`, `end`, or a time such as
     /// 2026-11-28T00:00:00Z [default: start]
     #[arg(long, value_name = "WHERE", value_parser = begin)]
     from: Option<Begin>,
