@@ -109,5 +109,5 @@ impl Place {
 }
 
 pub(super) fn damaged(why: &dyn std::fmt::Display) -> Trouble {
-    Trouble::Damaged(format!("it is no whole Arrow data: {why}"))
+    Trouble::Damaged(format!("its Arrow data is cut off or broken: {why}"))
 }
