@@ -4,13 +4,13 @@ use super::{Report, Rule};
 use crate::tree::Tree;
 
 pub(super) const RULE: Rule =
-    Rule { name: "page_size", says: "ARCHITECTURE.md has at most 1,500 words, README.md at most 125 lines", check };
+    Rule { name: "page_size", says: "ARCHITECTURE.md has at most 1,500 words, README.md at most 130 lines", check };
 
 const MAP: &str = "ARCHITECTURE.md";
 const MAP_WORDS_MAX: usize = 1_500;
 
 const README: &str = "README.md";
-const README_LINES_MAX: usize = 125;
+const README_LINES_MAX: usize = 130;
 
 fn check(tree: &Tree, report: &mut Report) {
     let words = tree.file(MAP).map_or(0, |page| page.text.split_whitespace().count());
