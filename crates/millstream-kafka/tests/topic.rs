@@ -73,8 +73,7 @@ async fn sums_of_killed_and_stopped_runs_count_each_message_once() {
     }
 }
 
-/// librdkafka, Burrow, spring-kafka: lag stays at one behind a transaction's last control record. aiokafka, kcl: reading to
-/// the end never ends there.
+/// A topic may end with a transaction's control record: reading to the end must end there, and lag must be zero.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn offsets_without_a_record_are_passed() {
     each_build(async |db| {
@@ -218,8 +217,7 @@ async fn what_is_known_of_a_message_can_be_the_version_of_its_document() {
     assert_eq!(about, expected);
 }
 
-/// kop, secor, librdkafka, Spark: after a topic was made again, consumers skip its first messages in silence, or stand
-/// still.
+/// Offsets of a topic that was made again name other messages: going on would skip the first ones in silence.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_topic_that_was_made_again_is_refused() {
     each_build(async |db| {
@@ -354,7 +352,7 @@ async fn a_log_that_was_cut_off_is_noticed() {
     assert!(matches!(run(&db, &wanted, &topic).await, Err(Error::Replaced { .. })), "and the next run knows it too");
 }
 
-/// sarama, librdkafka: the first messages of a partition that is added are lost with `latest`.
+/// A partition is seen a while after it was added, and then has messages already.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_partition_that_is_added_is_read_from_its_start() {
     let db = database().await;
