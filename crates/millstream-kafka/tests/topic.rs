@@ -40,7 +40,7 @@ async fn each_partition_is_a_load_and_continues_where_it_was() {
     .await;
 }
 
-/// kafka-connect-jdbc: a restart counts a sum twice, because offsets are not written together with the rows.
+/// If offsets were not written together with the rows, a restart would count a sum twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sums_of_killed_and_stopped_runs_count_each_message_once() {
     let db = database().await;
@@ -99,7 +99,7 @@ async fn offsets_without_a_record_are_passed() {
     .await;
 }
 
-/// IBM's sink, Iceberg's, and others: one message that is not JSON stops the task, or the whole batch is lost.
+/// One message that is not JSON must neither stop the load nor take its batch along.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn bad_messages_are_rejects_at_their_offsets() {
     each_build(async |db| {
@@ -149,7 +149,7 @@ async fn too_many_bad_messages_stop_all_partitions_and_say_which() {
     assert!(rejected[0] == 0 && rejected[1] >= 5, "{rejected:?}");
 }
 
-/// kafka-connect-jdbc, Aiven's connector, ClickHouse: messages without a value are ignored in silence, or fail.
+/// A message without a value deletes: it must not be ignored in silence, nor fail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn empty_messages_delete_by_the_key_of_the_message() {
     each_build(async |db| {
@@ -180,7 +180,7 @@ async fn empty_messages_delete_by_the_key_of_the_message() {
     .await;
 }
 
-/// RisingWave, Materialize, mongodb sinks: keys that are text, quoted text, objects, objects with their schema.
+/// Keys of messages are text, quoted text, objects, or objects with their schema.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn keys_of_messages_are_read_as_text_and_as_json() {
     each_build(async |db| {
@@ -268,7 +268,7 @@ async fn a_record_that_compaction_removed_is_no_obstacle() {
     .await;
 }
 
-/// Pinot, druid, kafkajs: a consumer whose records were removed goes on somewhere else, and nobody learns how many are lost.
+/// If records were removed, reading must not go on somewhere else: you learn how many are lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn removed_records_are_an_error_with_their_number() {
     each_build(async |db| {
@@ -330,7 +330,7 @@ async fn records_that_are_removed_while_the_load_runs_are_noticed() {
     }
 }
 
-/// Dekaf, kafkajs: after a broker took over that had not copied all, other records come at offsets that were read.
+/// After a broker took over that had not copied all, other records come at offsets that were read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_log_that_was_cut_off_is_noticed() {
     let db = database().await;
