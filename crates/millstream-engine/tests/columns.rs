@@ -331,6 +331,33 @@ async fn documents_of_hot_keys_are_folded_beside_typed_columns() {
     .await;
 }
 
+/// A sum may leave the range of every type but numeric, and what may do so is slow.
+#[tokio::test]
+async fn members_that_are_added_up_become_numeric() {
+    each_build(async |db| {
+        let (client, files) = (db.client().await, Files::new());
+        let source =
+            files.write("a", "{\"id\":\"a\",\"n\":1,\"m\":1}\n{\"id\":\"a\",\"n\":9223372036854775807,\"m\":2}\n");
+        let mut wanted = typed("public.added", source, &[]);
+        (wanted.columns, wanted.mode) = (AskedColumns::All, "sum:n".parse().expect("a mode"));
+        let (around, events) = surroundings(&db.url());
+        let outcome = Box::pin(load(&wanted, &around)).await.expect("the load begins");
+        assert_eq!((outcome.receipt.counters.rejected, events.warnings().as_str()), (0, ""));
+        let row = client.query_one("select n::text, m from public.added", &[]).await.unwrap();
+        assert_eq!((row.get::<_, &str>(0), row.get::<_, i64>(1)), ("9223372036854775808", 2));
+
+        let mut slow = typed("public.slow", wanted.sources[0].clone(), &["n:bigint=n"]);
+        slow.mode = wanted.mode;
+        for existed in [false, true] {
+            let (around, events) = surroundings(&db.url());
+            let outcome = Box::pin(load(&slow, &around)).await.expect("the load begins");
+            assert!(events.warnings().contains("column n: a sum may not fit it"), "{existed}: {}", events.warnings());
+            assert!(outcome.receipt.counters.rejected > 0, "{outcome:?}");
+        }
+    })
+    .await;
+}
+
 async fn refused(db: &TestDatabase, wanted: &LoadRequest) -> Error {
     Box::pin(load(wanted, &surroundings(&db.url()).0)).await.expect_err("the load does not begin")
 }

@@ -45,8 +45,8 @@ pub(super) async fn chosen(request: &LoadRequest, feed: &mut Feed) -> Result<Typ
         AskedColumns::Any => Ok(Typed::default()),
         AskedColumns::Named(columns) => Ok(Typed {
             reasons: columns.iter().map(|column| described(column, "as given")).collect(),
+            warnings: columns.iter().filter_map(|column| slow_sum(column, &request.mode)).collect(),
             columns: columns.clone(),
-            warnings: Vec::new(),
         }),
         AskedColumns::All => inferred(request, feed).await,
     }
@@ -79,7 +79,8 @@ pub(super) async fn required(request: &LoadRequest, table: &Table, feed: &mut Fe
             column.name
         ),
     };
-    let warnings = others.map(warning).collect();
+    let slow = columns.iter().filter_map(|column| slow_sum(column, &request.mode));
+    let warnings = others.map(warning).chain(slow).collect();
     Ok(Typed { columns, reasons, warnings })
 }
 
@@ -138,6 +139,7 @@ async fn inferred(request: &LoadRequest, feed: &mut Feed) -> Result<Typed, Error
             "name those that you want: --column NAME:TYPE=PATH, several times",
         ));
     }
+    let sums = request.mode.wanted().sums;
     let mut typed = Typed::default();
     for InferredColumn { name, type_name, reason } in found {
         let path = vec![name.clone()];
@@ -151,6 +153,11 @@ async fn inferred(request: &LoadRequest, feed: &mut Feed) -> Result<Typed, Error
             (_, Some(problem)) => typed.warnings.push(left_out(&name, problem)),
             (None, None) => typed.warnings.push(left_out(&name, &format!("it has no value yet, only {reason}"))),
             (Some(type_name), None) => {
+                let is_sum = sums.contains(&path) && ["bigint", "integer", "double precision"].contains(&type_name);
+                let (type_name, reason) = match is_sum {
+                    true => ("numeric", format!("{reason}; a sum may be any number")),
+                    false => (type_name, reason),
+                };
                 let column = TypedColumn::new(Column { name, type_name: type_name.to_owned(), path })?;
                 typed.reasons.push(described(&column, &reason));
                 typed.columns.push(column);
@@ -191,6 +198,18 @@ fn left_out(name: &str, why: &str) -> String {
 /// A column so that it can be pasted behind `--column`, and why it is what it is.
 fn described(column: &TypedColumn, why: &str) -> String {
     format!("{} ({why})", shell_word(column))
+}
+
+/// That a column makes a load slow, because a row may not fit it although each of its documents does.
+fn slow_sum(column: &TypedColumn, mode: &Mode) -> Option<String> {
+    let can_tell = fitting(std::slice::from_ref(column), mode).is_some();
+    (!can_tell).then(|| {
+        format!(
+            "column {}: a sum may not fit it, so each document is tried by itself, which is slow; a column whose type is \
+             numeric takes every sum at its path",
+            column.name
+        )
+    })
 }
 
 /// What tells that a document surely fits typed columns, and then every row that the mode makes of such documents.
