@@ -1,10 +1,35 @@
-//! How values that JSON lacks are written as its strings: bytes, UUIDs, and times as RFC 3339 has them.
+//! How values are written as strings of JSON: text, and what JSON lacks: bytes, UUIDs, and times as RFC 3339 has them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 pub(crate) const SECONDS_A_DAY: i64 = 86_400;
 pub(crate) const NANOSECONDS_A_SECOND: i64 = 1_000_000_000;
+
+/// Writes a string. Bytes that are not UTF-8 stay: whoever reads the line says so.
+pub(crate) fn string(text: &mut Vec<u8>, value: &[u8]) {
+    let is_escaped = |byte: &u8| *byte < b' ' || matches!(*byte, b'"' | b'\\');
+    text.push(b'"');
+    let mut rest = value;
+    while let Some(at) = rest.iter().position(is_escaped) {
+        text.extend_from_slice(&rest[..at]);
+        let short = match rest[at] {
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            byte => byte,
+        };
+        if short >= b' ' {
+            text.extend_from_slice(&[b'\\', short]);
+        } else {
+            text.extend_from_slice(b"\\u00");
+            text.extend(hex(short));
+        }
+        rest = &rest[at + 1..];
+    }
+    text.extend_from_slice(rest);
+    text.push(b'"');
+}
 
 /// Writes bytes as a string in base64.
 pub(crate) fn bytes(text: &mut Vec<u8>, value: &[u8]) {

@@ -346,14 +346,13 @@ impl<'a> Values<'a> {
             Self::Null => line.null(),
             Self::Boolean(array) => line.push(if array.value(row) { "true" } else { "false" }),
             Self::Integers(values) => values.write(row, text),
-            Self::Half(values) => single(line, values[row].to_f32()),
-            Self::Single(values) => single(line, values[row]),
-            Self::Double(values) if values[row].is_finite() => json(text, &values[row]),
-            Self::Double(values) => line.not_finite(values[row]),
-            Self::Decimal32(values, scale) => decimal(text, &values[row].to_string(), *scale),
-            Self::Decimal64(values, scale) => decimal(text, &values[row].to_string(), *scale),
-            Self::Decimal128(values, scale) => decimal(text, &values[row].to_string(), *scale),
-            Self::Decimal256(values, scale) => decimal(text, &values[row].to_string(), *scale),
+            Self::Half(values) => line.single(values[row].to_f32()),
+            Self::Single(values) => line.single(values[row]),
+            Self::Double(values) => line.double(values[row]),
+            Self::Decimal32(values, scale) => decimal(text, &values[row].to_string(), (*scale).into()),
+            Self::Decimal64(values, scale) => decimal(text, &values[row].to_string(), (*scale).into()),
+            Self::Decimal128(values, scale) => decimal(text, &values[row].to_string(), (*scale).into()),
+            Self::Decimal256(values, scale) => decimal(text, &values[row].to_string(), (*scale).into()),
             Self::Timestamp { values, a_second, is_instant } => {
                 time::timestamp(text, values[row], *a_second, *is_instant);
             }
@@ -396,11 +395,6 @@ impl<'a> Values<'a> {
 /// Whether a column has a mark of ours.
 fn is_marked(field: &Field, mark: &str) -> bool {
     field.metadata().contains_key(mark)
-}
-
-/// Writes a number of single precision with the digits that it needs, and not with those of its double.
-fn single(line: &mut Line<'_>, value: f32) {
-    if value.is_finite() { json(line.text, &value) } else { line.not_finite(value.into()) }
 }
 
 impl Column<'_> {

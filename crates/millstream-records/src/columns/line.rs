@@ -31,6 +31,18 @@ impl Line<'_> {
         self.push("null");
     }
 
+    /// Writes a number of double precision.
+    #[inline]
+    pub(super) fn double(&mut self, value: f64) {
+        if value.is_finite() { json(self.text, &value) } else { self.not_finite(value) }
+    }
+
+    /// Writes a number of single precision with the digits that it needs, and not with those of its double.
+    #[inline]
+    pub(super) fn single(&mut self, value: f32) {
+        if value.is_finite() { json(self.text, &value) } else { self.not_finite(value.into()) }
+    }
+
     /// Writes a number that is not finite.
     pub(super) fn not_finite(&mut self, value: f64) {
         let became_null = self.nan.write(word_of(value), self.text);

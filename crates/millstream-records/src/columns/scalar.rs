@@ -11,12 +11,12 @@ pub(super) fn json<T: serde::Serialize + ?Sized>(text: &mut Vec<u8>, value: &T) 
 }
 
 /// Writes a decimal number with all digits of its scale.
-pub(super) fn decimal(text: &mut Vec<u8>, unscaled: &str, scale: i8) {
+pub(super) fn decimal(text: &mut Vec<u8>, unscaled: &str, scale: i32) {
     let digits = unscaled.strip_prefix('-').unwrap_or(unscaled);
     if digits.len() < unscaled.len() {
         text.push(b'-');
     }
-    let places = usize::from(scale.unsigned_abs());
+    let places = scale.unsigned_abs() as usize;
     if scale <= 0 {
         text.extend_from_slice(digits.as_bytes());
         let zeros = if digits == "0" { 0 } else { places };

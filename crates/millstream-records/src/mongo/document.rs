@@ -1,7 +1,8 @@
 //! One document of BSON (<https://bsonspec.org/spec.html>) as one object of JSON.
 
-use super::value::{IDENTITY_BYTES, date, decimal_of_bits, double, identity, integer, string, uuid};
+use super::value::{IDENTITY_BYTES, date, decimal_of_bits, double, identity, integer, uuid};
 use crate::limits::BSON_NESTING_MAX;
+use crate::spelling::string;
 use crate::{Nan, spelling};
 
 /// Length of a document without members.

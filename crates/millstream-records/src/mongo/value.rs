@@ -67,28 +67,3 @@ pub(super) fn integer(text: &mut Vec<u8>, value: i64) {
     }
     spelling::digits(text, value.unsigned_abs(), 1);
 }
-
-/// Writes a string. Bytes that are not UTF-8 stay: whoever reads the line says so.
-pub(super) fn string(text: &mut Vec<u8>, value: &[u8]) {
-    let is_escaped = |byte: &u8| *byte < b' ' || matches!(*byte, b'"' | b'\\');
-    text.push(b'"');
-    let mut rest = value;
-    while let Some(at) = rest.iter().position(is_escaped) {
-        text.extend_from_slice(&rest[..at]);
-        let short = match rest[at] {
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\t' => b't',
-            byte => byte,
-        };
-        if short >= b' ' {
-            text.extend_from_slice(&[b'\\', short]);
-        } else {
-            text.extend_from_slice(b"\\u00");
-            text.extend(spelling::hex(short));
-        }
-        rest = &rest[at + 1..];
-    }
-    text.extend_from_slice(rest);
-    text.push(b'"');
-}
