@@ -1,6 +1,7 @@
 //! Fuzz targets: what must hold of every input, whoever wrote it.
 
 mod arrow;
+mod avro;
 mod bson;
 mod converted;
 mod csv;
@@ -24,6 +25,7 @@ pub struct Target {
 /// Every target, by name.
 pub const TARGETS: &[Target] = &[
     Target { name: "arrow", check: arrow::check },
+    Target { name: "avro", check: avro::check },
     Target { name: "bson", check: bson::check },
     Target { name: "csv", check: csv::check },
     Target { name: "document", check: document::check },

@@ -38,7 +38,7 @@ pub use input::Input;
 pub use line_number::LineNumber;
 pub use lines::{Line, Lines};
 pub use millstream_records::{
-    ARROW_FILE, BSON, Format, MALFORMED, NANS, Nan, PARQUET, ReadAt, SchemaColumn, is_guarded, mongo,
+    ARROW_FILE, AVRO, BSON, Format, MALFORMED, NANS, Nan, PARQUET, ReadAt, SchemaColumn, is_guarded, mongo,
 };
 pub use object::{Object, Objects, Replaced};
 pub use raw::Progress;

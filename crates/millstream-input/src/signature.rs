@@ -2,7 +2,7 @@
 
 use super::compression::Compression;
 use super::error::{Error, Way};
-use millstream_records::{ARROW_FILE, ARROW_STREAM, BSON, Format, PARQUET};
+use millstream_records::{ARROW_FILE, ARROW_STREAM, AVRO, BSON, Format, PARQUET};
 
 /// A kind of file that Millstream does not read.
 struct Signature {
@@ -30,7 +30,6 @@ const SIGNATURES: &[Signature] = &[
         way: Way::Say("save the sheet as CSV"),
     },
     Signature { kind: "tar", marks: &[(107, b"\0"), (257, b"ustar")], way: Way::Pipe("tar -xOf FILE") },
-    Signature { kind: "Avro", marks: &[(0, b"Obj\x01")], way: Way::Pipe("avro-tools tojson FILE") },
     Signature {
         kind: "Feather (version 1)",
         // It is padded to eight bytes.
@@ -61,7 +60,7 @@ const SIGNATURES: &[Signature] = &[
 ];
 
 /// The formats that are read as the NDJSON they stand for. The first match counts.
-pub(super) const CONVERTERS: &[&Format] = &[&PARQUET, &ARROW_FILE, &ARROW_STREAM, &BSON];
+pub(super) const CONVERTERS: &[&Format] = &[&PARQUET, &ARROW_FILE, &ARROW_STREAM, &AVRO, &BSON];
 
 /// Length of the shortest document, `{}`. A live input may give no more for a long time.
 const SHORTEST_BYTES: usize = 2;

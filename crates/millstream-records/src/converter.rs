@@ -178,7 +178,7 @@ impl Format {
 #[cfg(test)]
 mod tests {
     use super::ReadAt;
-    use crate::{ARROW_FILE, ARROW_STREAM, PARQUET};
+    use crate::{ARROW_FILE, ARROW_STREAM, AVRO, PARQUET};
     use std::io;
 
     #[test]
@@ -219,6 +219,9 @@ mod tests {
             (&ARROW_STREAM, b"\xff\xff\xff\xff\x10\0\0\0", false, true),
             (&ARROW_STREAM, b"\xff\xff\xff\xff\x10\0\0\x01", false, false),
             (&ARROW_STREAM, b"\xff\xfe", false, false),
+            (&AVRO, b"Obj", true, false),
+            (&AVRO, b"Obj\x01", false, true),
+            (&AVRO, b"Objects\n", false, false),
         ] {
             assert_eq!((format.is_open(bytes), format.begins(bytes)), (open, begins), "{}", bytes.escape_ascii());
         }

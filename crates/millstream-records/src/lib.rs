@@ -21,7 +21,7 @@ pub use guard::{guarded, is_guarded};
 pub use nan::{NANS, Nan};
 pub use schema_column::SchemaColumn;
 
-/// What opens Parquet and Arrow.
+/// What opens Parquet, Arrow and Avro.
 const COLUMNAR: &str = "columnar";
 
 #[cfg(not(feature = "columnar"))]
@@ -33,6 +33,7 @@ mod columns {
     pub(crate) const PARQUET: Option<Open> = None;
     pub(crate) const ARROW_FILE: Option<Open> = None;
     pub(crate) const ARROW_STREAM: Option<Open> = None;
+    pub(crate) const AVRO: Option<Open> = None;
 }
 
 /// Apache Parquet. Its description stands at the end of the file.
@@ -93,6 +94,20 @@ pub const ARROW_STREAM: Format = Format {
     key: None,
     feature: COLUMNAR,
     open: columns::ARROW_STREAM,
+};
+
+/// Avro's object container file.
+pub const AVRO: Format = Format {
+    kind: "Avro",
+    name: "avro",
+    version: "avro/1",
+    marks: &[(0, b"Obj\x01")],
+    look: None,
+    needs_file: false,
+    may_be_empty: false,
+    key: None,
+    feature: COLUMNAR,
+    open: columns::AVRO,
 };
 
 /// BSON, as mongodump writes it. A collection without documents is a file without bytes.

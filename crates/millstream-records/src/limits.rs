@@ -39,6 +39,23 @@ pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// Largest batch of an Arrow file or stream, opened, and as much of its dictionaries. A batch is decoded as a whole.
 pub const ARROW_BATCH_BYTES_MAX: usize = 1 << 30;
 
+/// Longest header of an Avro file. Its schema is JSON, which takes many times as much memory.
+pub const AVRO_HEADER_BYTES_MAX: usize = 4 << 20;
+
+/// Largest block of an Avro file, as it is stored and opened. Most writers make blocks of 16 to 64 KiB, and some one for all
+/// records. A block is held as a whole.
+pub const AVRO_BLOCK_BYTES_MAX: usize = 1 << 30;
+
+/// Records that a block of Avro may name, and items that an array may, if there are not as many bytes: a null has none, and a
+/// record of nulls has none.
+pub const AVRO_EMPTY_ITEMS_MAX: u64 = 1 << 16;
+
+/// How deep a record of Avro may nest, where a type holds itself. Documents that are stored nest less.
+pub const AVRO_NESTING_MAX: usize = 1 << 10;
+
+/// Longest decimal number of Avro, about 2,400 digits: the time to write one grows with the square of its length.
+pub const AVRO_DECIMAL_BYTES_MAX: usize = 1 << 10;
+
 /// Longest document of BSON: 16 MiB, and what the server adds to one in its log (`BSONObjMaxInternalSize`).
 pub const BSON_DOCUMENT_BYTES_MAX: usize = (16 << 20) + (16 << 10);
 
@@ -53,6 +70,7 @@ pub const BSON_NAME_BYTES_MAX: usize = 1 << 10;
 
 const _: () =
     assert!(14 * BSON_DOCUMENT_BYTES_MAX <= LINE_BYTES_MAX, "a regular expression grows most, from 4 bytes to 54");
+const _: () = assert!(LINE_BYTES_MAX <= AVRO_BLOCK_BYTES_MAX, "a block may be larger than a record");
 const _: () = assert!(PAGE_HEADER_BYTES <= PAGE_HEADER_BYTES_MAX);
 const _: () = assert!(PAGE_BYTES_MAX <= BATCH_BYTES_MAX && BATCH_ROWS <= BATCH_VALUES_MAX);
 const _: () = assert!(TEXT_BYTES <= LINE_BYTES_MAX);

@@ -65,7 +65,7 @@ pub struct SourceArgs {
     #[arg(long, value_name = "TYPES", default_value = "text")]
     types: Types,
 
-    /// Parquet, Arrow, BSON and Extended JSON: what becomes of NaN and infinity, which JSON lacks
+    /// Parquet, Arrow, Avro, BSON and Extended JSON: what becomes of NaN and infinity, which JSON lacks
     #[arg(long, value_name = "HOW", default_value = NANS[0].1, value_parser = nans())]
     nan: Nan,
 

@@ -8,6 +8,7 @@
 
 mod arrow;
 mod auto;
+mod avro;
 mod bson;
 mod clip;
 mod csv;
@@ -88,6 +89,7 @@ pub const SOURCES: &[Format] = &[
     tsv::FORMAT,
     parquet::FORMAT,
     arrow::FORMAT,
+    avro::FORMAT,
     bson::FORMAT,
     rejects::FORMAT,
 ];

@@ -20,11 +20,11 @@ Examples:
 /// The command to which another program's output is given.
 const READER: &str = "millstream cat -";
 
-/// Print files as a load reads them: Parquet, Arrow and BSON as NDJSON, and gzip and zstd opened
+/// Print files as a load reads them: Parquet, Arrow, Avro and BSON as NDJSON, and gzip and zstd opened
 ///
-/// A row of Parquet or Arrow, or a document of BSON, is one line, a JSON object. Positions and line numbers of a load are
-/// those of this text. Text stays as it is. A document of BSON that is malformed is a line that begins with an
-/// exclamation mark; it says what is wrong, and has the document's bytes in base64.
+/// A row of Parquet or Arrow, a record of Avro, or a document of BSON, is one line, a JSON object. Positions and line
+/// numbers of a load are those of this text. Text stays as it is. A document of BSON that is malformed is a line that
+/// begins with an exclamation mark; it says what is wrong, and has the document's bytes in base64.
 ///
 /// If a file is damaged, what stands before the damage is printed, and then the command fails.
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub struct CatArgs {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Parquet, Arrow and BSON: what becomes of NaN and infinity, which JSON lacks
+    /// Parquet, Arrow, Avro and BSON: what becomes of NaN and infinity, which JSON lacks
     #[arg(long, value_name = "HOW", default_value = NANS[0].1, value_parser = nans())]
     nan: Nan,
 }

@@ -74,7 +74,7 @@ resumes after the last commit.";
 
 /// Load documents from files, standard input or Kafka into a collection
 ///
-/// The files are NDJSON, JSON, CSV, TSV, Parquet, Arrow, BSON or files of rejects. Millstream recognises gzip and
+/// The files are NDJSON, JSON, CSV, TSV, Parquet, Arrow, Avro, BSON or files of rejects. Millstream recognises gzip and
 /// zstd by their content. The collection is a plain table: the key's columns and `doc jsonb`. The load creates it if it
 /// is missing.
 ///
@@ -180,8 +180,8 @@ pub struct LoadArgs {
 
     /// Typed columns for all members of the documents
     ///
-    /// Parquet and Arrow say the types themselves: Millstream takes those of the schema, and of several files the types
-    /// that fit all. Of other documents it looks at the first 1,000: objects and arrays become jsonb, members of
+    /// Parquet, Arrow and Avro say the types themselves: Millstream takes those of the schema, and of several files the
+    /// types that fit all. Of other documents it looks at the first 1,000: objects and arrays become jsonb, members of
     /// several types text; a member that is always null gets no column. It prints its choice. If the table has typed
     /// columns already, it keeps those.
     #[arg(long, value_name = "WHICH")]

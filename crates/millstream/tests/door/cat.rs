@@ -5,9 +5,10 @@ use millstream_testkit::gzip;
 use std::path::Path;
 use std::process::Stdio;
 
-/// A Parquet file, and an Arrow stream.
+/// Files of the same rows.
 const PARQUET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/rows");
 const ARROW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/arrow/rows");
+const AVRO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/avro/rows");
 
 /// Files of BSON.
 const BSON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/bson");
@@ -93,7 +94,7 @@ fn a_dump_is_printed_as_the_lines_it_stands_for() {
 #[cfg(not(feature = "columnar"))]
 #[test]
 fn a_build_without_the_feature_names_it() {
-    for (file, kind) in [(PARQUET, "Parquet"), (ARROW, "Arrow")] {
+    for (file, kind) in [(PARQUET, "Parquet"), (ARROW, "Arrow"), (AVRO, "Avro")] {
         for args in
             [&["cat", file][..], &["load", file, "--into", "t", "--key", "id", "--db", "postgres://127.0.0.1:1/x"]]
         {
@@ -133,8 +134,8 @@ mod columnar {
 ";
 
     #[test]
-    fn files_of_columns_are_printed_as_the_lines_they_stand_for() {
-        for file in [PARQUET, ARROW] {
+    fn files_of_columns_and_records_are_printed_as_the_lines_they_stand_for() {
+        for file in [PARQUET, ARROW, AVRO] {
             let ended = millstream(&["cat", file]).ends(0);
             assert_eq!(ended.stdout, ROWS, "{file}");
             assert_eq!(ended.stderr, "1 number that JSON does not have became null; --nan string keeps their words\n");
@@ -156,7 +157,7 @@ mod columnar {
     }
 
     #[test]
-    fn a_pipe_of_arrow_is_read_and_one_of_parquet_is_refused() {
+    fn pipes_of_arrow_and_avro_are_read_and_one_of_parquet_is_refused() {
         let piped = |file: &str| {
             let (reader, mut writer) = std::io::pipe().unwrap();
             // A pipe holds more than these files.
@@ -164,10 +165,12 @@ mod columnar {
             drop(writer);
             run(command(&["cat", "-"]).stdin(reader))
         };
-        assert_eq!(piped(ARROW).ends(0).stdout, ROWS);
         let folder = tempfile::tempdir().unwrap();
-        let packed = write(folder.path(), "packed", &gzip(&std::fs::read(ARROW).unwrap()));
-        assert_eq!(millstream(&["cat", &packed]).ends(0).stdout, ROWS);
+        for file in [ARROW, AVRO] {
+            assert_eq!(piped(file).ends(0).stdout, ROWS, "{file}");
+            let packed = write(folder.path(), "packed", &gzip(&std::fs::read(file).unwrap()));
+            assert_eq!(millstream(&["cat", &packed]).ends(0).stdout, ROWS, "{file}");
+        }
         let ended = piped(PARQUET).ends(2);
         assert!(ended.stderr.contains("standard input is Parquet in a pipe, and it is read from its end"), "{ended:?}");
         assert!(ended.stderr.contains("hint: write it into a file"), "{ended:?}");
@@ -179,6 +182,14 @@ mod columnar {
         let brotli = Path::new(PARQUET).with_file_name("brotli");
         let ended = millstream(&["cat", brotli.to_str().unwrap()]).ends(2);
         assert!(ended.stderr.contains("is Parquet compressed with Brotli"), "{ended:?}");
+        let bzip2 = Path::new(AVRO).with_file_name("bzip2");
+        let ended = millstream(&["cat", bzip2.to_str().unwrap()]).ends(2);
+        assert!(ended.stderr.contains("is Avro compressed with bzip2, which Millstream does not open"), "{ended:?}");
+        assert!(ended.stderr.contains("hint: write it with zstandard, snappy, deflate"), "{ended:?}");
+        let avro = std::fs::read(AVRO).unwrap();
+        let ended = millstream(&["cat", &write(folder.path(), "cut.avro", &avro[..avro.len() - 1])]).ends(2);
+        assert!(ended.stderr.contains("is damaged: it ends within its block 3 (at byte "), "{ended:?}");
+        assert!(ROWS.starts_with(&ended.stdout) && ended.stdout.lines().count() == 2, "{ended:?}");
         let content = std::fs::read(PARQUET).unwrap();
         let mut encrypted = content.clone();
         let length = encrypted.len();

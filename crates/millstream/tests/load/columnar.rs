@@ -1,4 +1,4 @@
-//! Files of columns: loads of Parquet and Arrow keep every promise of a load of the text that the files stand for.
+//! Files of columns and records: loads of Parquet, Arrow and Avro keep every promise of a load of the text they stand for.
 
 use crate::process::{Run, command, killed, millstream, run};
 use millstream_testkit::{each_build, skip};
@@ -8,6 +8,7 @@ use std::process::Command;
 /// Files of three rows, one of them with a NaN.
 const PARQUET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet/rows");
 const ARROW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/arrow/rows");
+const AVRO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/avro/rows");
 
 /// Rows that are loaded in several batches.
 const ROWS: u32 = 20_000;
@@ -48,7 +49,9 @@ async fn a_file_of_columns_loads_as_the_text_it_stands_for() {
         let text = folder.path().join("rows.ndjson");
         std::fs::write(&text, millstream(&["cat", PARQUET]).ends(0).stdout).unwrap();
         let of_text = load(&db.url(), text.to_str().unwrap(), "of_text", &[]).ends(0).json();
-        for (file, table, format) in [(PARQUET, "of_parquet", "parquet"), (ARROW, "of_arrow", "arrow")] {
+        for (file, table, format) in
+            [(PARQUET, "of_parquet", "parquet"), (ARROW, "of_arrow", "arrow"), (AVRO, "of_avro", "avro")]
+        {
             let receipt = load(&db.url(), file, table, &[]).ends(0).json();
             for member in ["read", "inserted", "rejected", "bytes_read"] {
                 assert_eq!(receipt[member], of_text[member], "{member} of {table}");
@@ -135,7 +138,7 @@ async fn columns_and_keys_have_the_types_of_the_schema() {
         };
         let expected = "id bigint, doc jsonb, name text, price numeric, ratio double precision, \
                         at timestamp with time zone, day date, tags jsonb, more jsonb, raw text";
-        for (file, table) in [(PARQUET, "all_parquet"), (ARROW, "all_arrow")] {
+        for (file, table) in [(PARQUET, "all_parquet"), (ARROW, "all_arrow"), (AVRO, "all_avro")] {
             let loaded = run(&mut all(file, table, &[])).ends(0);
             assert!(
                 loaded.stderr.contains("id bigint from id (whole number of at most 64 bits, by the schema)"),

@@ -10,6 +10,8 @@ mod altered;
 mod bson;
 #[cfg(feature = "columnar")]
 mod columnar;
+#[cfg(feature = "columnar")]
+mod columnar_avro;
 mod columns;
 mod distinct;
 mod enrich;

@@ -1,6 +1,10 @@
-//! What arrays, Parquet and Arrow become.
+//! What arrays, Parquet, Arrow and Avro become.
 
 mod arrow;
+mod avro;
+mod avro_blocks;
+mod avro_file;
+mod avro_random;
 mod described;
 mod parquet;
 mod random;
