@@ -1,7 +1,9 @@
-"""Parquet of the documents of the lab, and what people do with it in Python.
+"""Parquet and Avro of the documents of the lab, and what people do with them in Python.
 
 usage: frames.py parquet DOCUMENTS FILE [ROWS]    writes documents as Parquet of 8 columns, with ROWS in a row group
+       frames.py avro PARQUET FILE CODEC          writes the rows of such Parquet as Avro
        frames.py cat FILE                         prints Parquet as NDJSON, by pyarrow and orjson
+       frames.py cat-avro FILE                    prints Avro as NDJSON, by fastavro and orjson
        frames.py same DOCUMENTS FILE              compares NDJSON of 8 columns with the documents
        frames.py append FILE SCHEMA TABLE         appends Parquet to a table by ADBC (the server: PGHOST, PGPORT, ...)
 
@@ -29,6 +31,14 @@ DOCUMENT = pyarrow.schema(
     }
 )
 COLUMNS = ["id", "n", "at", "ok", "kind", "zone", "load", "note"]
+#: The types of Avro that are not those of text.
+MEMBERS = {
+    "n": "long",
+    "at": {"type": "long", "logicalType": "timestamp-micros"},
+    "ok": "boolean",
+    "zone": "long",
+    "load": "double",
+}
 #: Characters of a time as far as its seconds. Parts of a second, and the zone, are written in more than one way.
 TIME_CHARACTERS = 19
 
@@ -39,11 +49,29 @@ def parquet(documents, file, rows=None):
     pyarrow.parquet.write_table(table, file, compression="zstd", row_group_size=int(rows or table.num_rows))
 
 
+def avro(source, file, codec):
+    import fastavro
+
+    fields = [{"name": name, "type": ["null", MEMBERS.get(name, "string")]} for name in COLUMNS]
+    batches = pyarrow.parquet.ParquetFile(source).iter_batches()
+    rows = (row for batch in batches for row in batch.to_pylist())
+    with open(file, "wb") as made:
+        fastavro.writer(made, {"type": "record", "name": "Row", "fields": fields}, rows, codec=codec)
+
+
 def cat(file):
     import orjson
 
     for batch in pyarrow.parquet.ParquetFile(file).iter_batches():
         sys.stdout.buffer.write(b"\n".join(map(orjson.dumps, batch.to_pylist())) + b"\n")
+
+
+def cat_avro(file):
+    import fastavro
+    import orjson
+
+    with open(file, "rb") as source:
+        sys.stdout.buffer.writelines(orjson.dumps(row) + b"\n" for row in fastavro.reader(source))
 
 
 def same(documents, file):
@@ -69,4 +97,5 @@ def append(file, schema, table):
 
 
 if __name__ == "__main__":
-    {"parquet": parquet, "cat": cat, "same": same, "append": append}[sys.argv[1]](*sys.argv[2:])
+    commands = {"parquet": parquet, "avro": avro, "cat": cat, "cat-avro": cat_avro, "same": same, "append": append}
+    commands[sys.argv[1]](*sys.argv[2:])
