@@ -73,7 +73,7 @@ impl Cause {
         match texts.iter().find_map(|text| answer(text)) {
             Some((status, text)) => {
                 let kind = match status {
-                    301 | 307 | 308 => CauseKind::Elsewhere,
+                    301..=303 | 307 | 308 => CauseKind::Elsewhere,
                     400 if text.contains("AuthorizationHeaderMalformed") => CauseKind::Elsewhere,
                     400 if text.contains("Token") => CauseKind::Denied,
                     404 => CauseKind::Missing,

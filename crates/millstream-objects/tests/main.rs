@@ -190,6 +190,25 @@ fn a_signature_is_used_and_not_shown() {
 }
 
 #[test]
+fn a_server_that_names_another_address_is_followed_and_the_signature_stays_with_it() {
+    let (bucket, other) = (Bucket::start(), Bucket::start());
+    other.put("b.json", bytes(FIRST_BYTES + RANGE_BYTES));
+    let there: &'static str = other.web("b.json").leak();
+    bucket.answers(move |_| Answer::Moved(there));
+    let object = find(&format!("{}?X-Amz-Signature=hush", bucket.web("a.json"))).unwrap();
+    assert_eq!((object.name(), object.size()), (bucket.web("a.json").as_str(), FIRST_BYTES + RANGE_BYTES));
+    assert!(read(&object).unwrap() == bytes(FIRST_BYTES + RANGE_BYTES));
+    let asked = other.asked();
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    assert!(asked.iter().all(|asked| asked.referer.is_none() && asked.query.is_empty()), "{asked:?}");
+    // Round in circles.
+    let here: &'static str = bucket.web("a.json").leak();
+    bucket.answers(move |_| Answer::Moved(here));
+    let error = find(&bucket.web("a.json")).unwrap_err();
+    assert!(error.to_string().contains("too many redirects"), "{error}");
+}
+
+#[test]
 fn an_object_that_was_stored_compressed_is_opened() {
     let bucket = Bucket::start();
     let text = b"{\"id\":1}\n".repeat(100_000);

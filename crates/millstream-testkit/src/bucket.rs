@@ -25,6 +25,8 @@ pub struct Asked {
     pub range: Option<(u64, u64)>,
     /// The tag that is demanded.
     pub if_match: Option<String>,
+    /// The address that has named this one.
+    pub referer: Option<String>,
     /// What follows the path.
     pub query: String,
     /// How many requests for this key came before.
@@ -52,6 +54,8 @@ pub enum Answer {
     NoRanges,
     /// As by a server whose tags may be those of several versions.
     WeakTag,
+    /// With another address.
+    Moved(&'static str),
 }
 
 type Answers = Box<dyn FnMut(&Asked) -> Answer + Send>;
@@ -201,6 +205,10 @@ fn serve(connection: &TcpStream, shared: &Shared) -> io::Result<()> {
                 fail(&mut to, &asked, status, code)?;
                 continue;
             }
+            Answer::Moved(address) => {
+                send(&mut to, &asked, 307, &[("Location", address.to_owned())], &[], 0)?;
+                continue;
+            }
             _ => {}
         }
         if asked.key.is_empty() {
@@ -261,6 +269,7 @@ fn read(from: &mut impl BufRead) -> io::Result<Option<Asked>> {
         key: decoded(key.strip_prefix('/').unwrap_or(key)),
         range: None,
         if_match: None,
+        referer: None,
         query: query.to_owned(),
         before: 0,
     };
@@ -274,6 +283,7 @@ fn read(from: &mut impl BufRead) -> io::Result<Option<Asked>> {
                 asked.range = bounds.and_then(|(from, to)| Some((from.parse().ok()?, to.parse::<u64>().ok()? + 1)));
             }
             "if-match" => asked.if_match = Some(value.to_owned()),
+            "referer" => asked.referer = Some(value.to_owned()),
             _ => {}
         }
     }

@@ -1,5 +1,6 @@
 //! S3, and servers that speak as it does. Credentials: the environment, a profile, a web identity, a container, an instance.
 
+use super::connector::Connector;
 use super::profile::{Profile, profile};
 use super::{Kind, Opened, client_options, retry, unopened};
 use crate::address::Address;
@@ -7,13 +8,16 @@ use crate::error::Error;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 use std::sync::Arc;
 
-pub(super) const KIND: Kind = Kind { scheme: "s3", lists: true, denied: DENIED, open };
+pub(super) const KIND: Kind = Kind { scheme: "s3", lists: true, denied: DENIED, elsewhere: ELSEWHERE, open };
 
 const DENIED: &str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, for an account that may read and \
                       list the bucket; for a bucket that everybody may read set AWS_SKIP_SIGNATURE=true";
 
+const ELSEWHERE: &str =
+    "set AWS_REGION to the region of the bucket, and AWS_ENDPOINT_URL only for a server of your own";
+
 /// Settings by which the crate finds credentials elsewhere than in keys.
-const ELSEWHERE: [Key; 3] =
+const OTHER_CREDENTIALS: [Key; 3] =
     [Key::WebIdentityTokenFile, Key::ContainerCredentialsRelativeUri, Key::ContainerCredentialsFullUri];
 
 fn open(address: &Address) -> Result<Opened, Error> {
@@ -25,12 +29,13 @@ fn open(address: &Address) -> Result<Opened, Error> {
     let skips = value(&Key::SkipSignature).is_some_and(|skips| skips == "1" || skips.eq_ignore_ascii_case("true"));
     let has_keys = value(&Key::AccessKeyId).is_some();
     // An instance of Amazon's has credentials of its own, which are good for no other server.
-    if endpoint.is_some() && !has_keys && !skips && !ELSEWHERE.iter().any(|key| value(key).is_some()) {
+    if endpoint.is_some() && !has_keys && !skips && !OTHER_CREDENTIALS.iter().any(|key| value(key).is_some()) {
         return Err(Error::refused(format!("there are no credentials for {}", address.name), DENIED));
     }
     let plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
     let secrets = [Key::AccessKeyId, Key::SecretAccessKey, Key::Token].iter().filter_map(value).collect();
-    let built = builder.with_client_options(client_options(plain, None)).with_retry(retry()).build();
+    let builder = builder.with_http_connector(Connector::Direct).with_client_options(client_options(plain, None));
+    let built = builder.with_retry(retry()).build();
     let client = built.map_err(|error| unopened(&address.name, &error, DENIED))?;
     Ok(Opened { client: Arc::new(client), secrets })
 }

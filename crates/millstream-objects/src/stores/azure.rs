@@ -1,15 +1,18 @@
 //! Azure Blob Storage. Credentials: the environment, as the command `az` and the libraries read it, or an instance.
 
+use super::connector::Connector;
 use super::{Kind, Opened, client_options, retry, unopened};
 use crate::address::Address;
 use crate::error::Error;
 use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
 use std::sync::Arc;
 
-pub(super) const KIND: Kind = Kind { scheme: "az", lists: true, denied: DENIED, open };
+pub(super) const KIND: Kind = Kind { scheme: "az", lists: true, denied: DENIED, elsewhere: ELSEWHERE, open };
 
 const DENIED: &str = "set AZURE_STORAGE_ACCOUNT, and AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, for an account that may \
                       read and list the container; AZURE_USE_AZURE_CLI=true uses the login of `az`";
+
+const ELSEWHERE: &str = "check AZURE_STORAGE_ACCOUNT, and the endpoint if one is set";
 
 /// Names by which `az` knows settings that the crate knows by others.
 const OTHER_NAMES: [(&str, Key); 2] =
@@ -39,7 +42,8 @@ fn open(address: &Address) -> Result<Opened, Error> {
     }
     let secrets = [Key::AccessKey, Key::SasKey, Key::Token, Key::ClientSecret].iter().filter_map(value).collect();
     let plain = value(&Key::Endpoint).is_some_and(|endpoint| endpoint.starts_with("http://"));
-    let built = builder.with_client_options(client_options(plain, None)).with_retry(retry()).build();
+    let builder = builder.with_http_connector(Connector::Direct).with_client_options(client_options(plain, None));
+    let built = builder.with_retry(retry()).build();
     let client = built.map_err(|error| unopened(&address.name, &error, DENIED))?;
     Ok(Opened { client: Arc::new(client), secrets })
 }

@@ -2,6 +2,7 @@
 
 mod amazon;
 mod azure;
+mod connector;
 mod google;
 mod profile;
 mod web;
@@ -10,7 +11,7 @@ use crate::address::Address;
 use crate::cause::{Cause, CauseKind};
 use crate::error::Error;
 use crate::limits::{
-    BACKOFF_FIRST_WAIT, BACKOFF_LONGEST_WAIT, CONNECT_WAIT, RANGES, RANGES_MAX, READ_WAIT, RETRIES_MAX, RETRY_WAIT,
+    BACKOFF_FIRST_WAIT, BACKOFF_LONGEST_WAIT, CONNECT_WAIT, RANGES, RANGES_MAX, RETRIES_MAX, RETRY_WAIT,
 };
 use crate::runtime;
 use object_store::{BackoffConfig, ClientOptions, HeaderMap, HeaderValue, ObjectStore, RetryConfig};
@@ -25,6 +26,8 @@ pub(crate) struct Kind {
     pub(crate) lists: bool,
     /// What to do if it denies an object.
     pub(crate) denied: &'static str,
+    /// What to do if it says that the object is at another address.
+    elsewhere: &'static str,
     open: fn(&Address) -> Result<Opened, Error>,
 }
 
@@ -82,7 +85,7 @@ impl Store {
             CauseKind::Missing => "check the address; a pattern needs quotes, such as 's3://BUCKET/logs/*.json.gz'",
             CauseKind::Denied => self.kind.denied,
             CauseKind::Replaced => "run the same command again",
-            CauseKind::Elsewhere => "set AWS_REGION to the region of the bucket",
+            CauseKind::Elsewhere => self.kind.elsewhere,
             CauseKind::Busy => "run the same command again later",
             CauseKind::NoRanges => {
                 "let another program read it: curl -sSf URL | millstream load - --source-name NAME .."
@@ -113,14 +116,10 @@ fn ranges(asked: Option<&str>) -> Result<usize, Error> {
     })
 }
 
-/// How requests are made. A request may take long as long as bytes arrive.
+/// How requests are made, as far as [`connector::Connector`] leaves it open. A request may take long as long as bytes arrive.
 fn client_options(plain: bool, encoding: Option<&'static str>) -> ClientOptions {
-    let options = ClientOptions::new()
-        .with_timeout_disabled()
-        .with_connect_timeout(CONNECT_WAIT)
-        .with_read_timeout(READ_WAIT)
-        .with_allow_http(plain)
-        .with_user_agent(HeaderValue::from_static(concat!("millstream/", env!("CARGO_PKG_VERSION"))));
+    let options =
+        ClientOptions::new().with_timeout_disabled().with_connect_timeout(CONNECT_WAIT).with_allow_http(plain);
     let Some(encoding) = encoding else { return options };
     let mut headers = HeaderMap::new();
     headers.insert("accept-encoding", HeaderValue::from_static(encoding));

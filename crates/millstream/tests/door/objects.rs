@@ -114,6 +114,21 @@ fn credentials_are_found_and_never_printed() {
 }
 
 #[test]
+fn a_store_that_names_another_address_gets_no_credentials_there() {
+    let (bucket, other) = (Bucket::start(), Bucket::start());
+    put(&other, "a.json");
+    let there: &'static str = other.web("a.json").leak();
+    bucket.answers(move |_| Answer::Moved(there));
+    for source in [Bucket::s3("a.json"), Bucket::s3("*.json")] {
+        let mut command = command(&["cat", &source]);
+        let refused = run(command.envs(bucket.environment()).env("AWS_SESSION_TOKEN", "hush-token")).ends(2);
+        assert!(refused.stderr.contains("the store answered 307"), "{refused:?}");
+        assert!(refused.stderr.contains("hint: set AWS_REGION") && !refused.stderr.contains("hush"), "{refused:?}");
+    }
+    assert!(other.asked().is_empty(), "{:?}", other.asked());
+}
+
+#[test]
 fn the_number_of_requests_at_once_is_a_setting() {
     let bucket = Bucket::start();
     put(&bucket, "a.json");
