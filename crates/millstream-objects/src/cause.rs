@@ -36,6 +36,9 @@ pub(crate) enum CauseKind {
 const ANSWERED: [&str; 2] = ["Server returned non-2xx status code: ", "Server returned error response: "];
 const REDIRECTED: &str = "Received redirect without LOCATION";
 
+/// Where an instance in a cloud asks for its credentials. Who asks there has no others.
+const OF_INSTANCES: [&str; 2] = ["http://169.254.169.254/", "http://metadata.google.internal/"];
+
 /// Longest code of an error that is shown.
 const CODE_LENGTH: usize = 60;
 
@@ -67,6 +70,9 @@ impl Cause {
             StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => CauseKind::Denied,
             _ => CauseKind::Other,
         };
+        if texts.iter().any(|text| OF_INSTANCES.iter().any(|service| text.contains(service))) {
+            return cause(CauseKind::Denied, "there are no credentials, and this machine is no instance that has some");
+        }
         if texts.iter().any(|text| text.starts_with(REDIRECTED)) {
             return cause(CauseKind::Elsewhere, "the bucket is in another region");
         }
@@ -174,6 +180,11 @@ mod tests {
                 "Received redirect without LOCATION, this normally",
                 CauseKind::Elsewhere,
                 "the bucket is in another region",
+            ),
+            (
+                "Error performing PUT http://169.254.169.254/latest/api/token in 31s, after 10 retries",
+                CauseKind::Denied,
+                "there are no credentials, and this machine is no instance that has some",
             ),
             ("cannot reach https://h/a?sig=KEY now", CauseKind::Other, "cannot reach (an address) now"),
             ("the password is hidden", CauseKind::Other, "the *** is hidden"),
