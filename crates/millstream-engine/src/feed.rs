@@ -40,6 +40,8 @@ pub(crate) struct Feed {
     waiting_bytes_max: usize,
     /// Whether chunks come out that earlier runs have committed as a whole: somebody wants the keys of all documents.
     from_start: bool,
+    /// Up to where they have come out.
+    handed_out: Position,
 }
 
 /// What earlier runs of a load have read, until it is compared with the sources.
@@ -157,6 +159,7 @@ impl Feed {
             unverified,
             waiting_bytes_max,
             from_start,
+            handed_out: Position::default(),
         })
     }
 
@@ -182,6 +185,7 @@ impl Feed {
             unverified: None,
             waiting_bytes_max: 0,
             from_start: false,
+            handed_out: Position::default(),
         }
     }
 
@@ -329,6 +333,7 @@ impl Feed {
                 // Nothing of such a chunk is written again, so it need not wait.
                 first = running.chunks.recv().await.transpose()?;
                 if let Some(chunk) = first.take_if(|chunk| unverified.has_committed(chunk)) {
+                    self.handed_out = Position { source: chunk.source, offset: chunk.end };
                     return Ok(Some(chunk));
                 }
             }
@@ -337,7 +342,7 @@ impl Feed {
                 // They are compared once more. A change between the two readings is noticed late, as one in the
                 // middle of a load is.
                 running = self.running.insert(start(&self.sources, &self.reading));
-                running.skip(unverified.committed).await?;
+                running.skip(if self.from_start { self.handed_out } else { unverified.committed }).await?;
             }
             self.unverified = None;
         }
@@ -398,11 +403,11 @@ impl Running {
         Err(SourceError::Changed { name, length: read.offset }.into())
     }
 
-    /// Reads up to the first chunk with documents that are not committed, and keeps it.
-    async fn skip(&mut self, committed: Position) -> Result<(), Error> {
+    /// Reads up to the first chunk that goes beyond a position, and keeps it.
+    async fn skip(&mut self, before: Position) -> Result<(), Error> {
         while let Some(chunk) = self.chunks.recv().await {
             let chunk = chunk?;
-            if (Position { source: chunk.source, offset: chunk.end }) > committed {
+            if (Position { source: chunk.source, offset: chunk.end }) > before {
                 self.peeked.push_back(chunk);
                 break;
             }
@@ -661,6 +666,13 @@ mod tests {
             let content = Content::of(&sources[0]).expect("a file");
             let content = Some(SourceContent { bytes: content.bytes, hash: content.hash });
             assert_eq!(feed.contents(), [content, content], "both were read to their end");
+        }
+        // An earlier run has committed all that it has read: nothing of the last chunk is lost.
+        for waiting_bytes_max in [0, usize::MAX] {
+            let mut feed = Feed { from_start: true, ..resumed(waiting_bytes_max) };
+            feed.unverified = Some(Unverified { committed: end(&whole[read]), read: end(&whole[read]) });
+            let all: Vec<Position> = whole.iter().map(end).collect();
+            assert_eq!(ends(&mut feed).await.expect("it is the same"), all, "{waiting_bytes_max}");
         }
         std::fs::write(&sources[0], text.replacen('7', "8", 1)).expect("a file");
         for waiting_bytes_max in [0, usize::MAX] {
