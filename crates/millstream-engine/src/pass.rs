@@ -5,6 +5,7 @@ use crate::engine::{Engine, Finish};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::missing::delete_missing;
+use crate::observe::Event;
 use crate::outcome::{Outcome, Surroundings};
 use crate::request::LoadRequest;
 use crate::run::{Begun, Run};
@@ -31,6 +32,11 @@ pub(crate) async fn load_once(
     let mut run = match Run::begin(request, around, &mut feed, interrupted, None).await? {
         Begun::Run(run) => run,
         Begun::Finished(receipt) => {
+            if request.delete_missing.is_some() {
+                let warning = "no missing row is deleted now, because these sources were added before; `millstream verify \
+                               FILE .. --exact` lists the rows that they lack";
+                around.observer.event(Event::Warning(warning.to_owned()));
+            }
             return Ok(Outcome { receipt: *receipt, stopped: None, error: None, recalled: true });
         }
     };

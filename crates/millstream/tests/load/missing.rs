@@ -146,6 +146,24 @@ async fn a_refused_load_goes_on_with_a_higher_limit_and_writes_nothing_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sums_that_were_added_before_delete_nothing_and_say_so() {
+    each_build(async |db| {
+        let (dir, url) = (tempfile::tempdir().unwrap(), db.url());
+        filled(&db, dir.path()).await;
+        let dump = write(dir.path(), "dump.ndjson", documents(1..=ROWS - 10));
+        load(&url, &[&dump, "--mode", "sum:n"]).ends(0);
+        let again = load(&url, &[&dump, "--mode", "sum:n", "--delete-missing"]).ends(0);
+        assert!(again.stderr.contains("no missing row is deleted now"), "{again:?}");
+        assert_eq!(ids(&db).await.len(), size(ROWS));
+        // A load that adds them deletes, too.
+        let other = write(dir.path(), "other.ndjson", documents(1..=ROWS - 10));
+        let added = load(&url, &[&other, "--mode", "sum:n", "--delete-missing"]).ends(0).json();
+        assert_eq!(added["deleted_missing"], 10, "{added}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_dump_cannot_say_is_refused() {
     each_build(async |db| {
         let (dir, url) = (tempfile::tempdir().unwrap(), db.url());
