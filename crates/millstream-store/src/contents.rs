@@ -64,8 +64,9 @@ pub async fn unfinished_sources(
     table_oid: u32,
     names: &[String],
 ) -> Result<Vec<String>, Error> {
-    let sql = "select sources from {schema}.load where table_oid = $1 and sources operator(pg_catalog.&&) $2::text[] \
-               and resumable and state <> 'finished' order by load_id desc limit 1";
+    // Comparing the names takes long, so it comes last.
+    let sql = "select sources from {schema}.load where table_oid = $1 and resumable and state <> 'finished' \
+               and sources operator(pg_catalog.&&) $2::text[] order by load_id desc limit 1";
     let row = client.query_opt(&schema.sql(sql), &[&table_oid, &names]).await?;
     Ok(row.map(|row| row.get(0)).unwrap_or_default())
 }

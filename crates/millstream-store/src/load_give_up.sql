@@ -3,7 +3,7 @@
 update {schema}.load
 set resumable = false
 where table_oid = $1
-  and sources operator(pg_catalog.&&) $2::text[]
   and load_id <> $3
   and resumable
   and state <> 'finished'
+  and sources operator(pg_catalog.&&) $2::text[]

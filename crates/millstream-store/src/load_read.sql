@@ -1,5 +1,6 @@
 -- The newest load into a table that names each of these sources: whether it has finished, and what the file held then. Of a
--- load whose unlogged collection a crash emptied, the marker row is missing.
+-- load whose unlogged collection a crash emptied, the marker row is missing. The names are joined: `&&` would compare each
+-- of them with each source of each load, and a folder that fills for months has tens of thousands of both.
 select distinct on (source.name)
     source.name,
     source.bytes,
@@ -17,6 +18,6 @@ cross join lateral rows from (
     pg_catalog.unnest(l.source_bytes),
     pg_catalog.unnest(l.source_hashes)
 ) as source (name, bytes, hash)
+join pg_catalog.unnest($2::text[]) as asked (name) on asked.name = source.name
 where l.table_oid = $1
-  and l.sources operator(pg_catalog.&&) $2::text[]
 order by source.name, l.load_id desc

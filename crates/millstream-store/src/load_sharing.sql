@@ -3,8 +3,8 @@ select load_id, mode, key = ($3::text)::jsonb as same_key, format, layout, sourc
        emptied
 from {schema}.load
 where table_oid = $1
-  and sources operator(pg_catalog.&&) $2::text[]
   and resumable
   and state <> 'finished'
+  and sources operator(pg_catalog.&&) $2::text[]
 order by load_id desc
 limit 1
