@@ -152,6 +152,7 @@ fn what_is_missing_or_denied_says_what_to_do() {
     let bucket = Bucket::start();
     let error = find(&bucket.web("none.json")).unwrap_err();
     assert!(error.to_string().contains("/bucket/none.json: the store answered 404"), "{error}");
+    assert!(find(&bucket.web("*.json")).unwrap_err().hint().contains("name each object"));
     bucket.answers(|_| Answer::Status(403, "AccessDenied"));
     let error = find(&bucket.web("none.json")).unwrap_err();
     assert!(

@@ -82,7 +82,10 @@ impl Store {
     pub(crate) fn error(&self, name: &str, error: &object_store::Error) -> Error {
         let cause = self.cause(error);
         let hint = match cause.kind {
-            CauseKind::Missing => "check the address; a pattern needs quotes, such as 's3://BUCKET/logs/*.json.gz'",
+            CauseKind::Missing if self.kind.lists => {
+                "check the address; a pattern needs quotes, such as 's3://BUCKET/logs/*.json.gz'"
+            }
+            CauseKind::Missing => "check the address; a web server lists nothing, so name each object",
             CauseKind::Denied => self.kind.denied,
             CauseKind::Replaced => "run the same command again",
             CauseKind::Elsewhere => self.kind.elsewhere,
@@ -93,7 +96,11 @@ impl Store {
             CauseKind::Misspelled => {
                 "keys with an empty part, or with . or .. as a part, are not read; copy the object"
             }
-            CauseKind::Other => "check the address and the network; AWS_ENDPOINT_URL names a server of your own",
+            // Asked for facts about an object, S3 does not say that its bucket is in another region.
+            CauseKind::Other if self.kind.lists => {
+                "check the address, the region and the network; AWS_ENDPOINT_URL names a server of your own"
+            }
+            CauseKind::Other => "check the address and the network",
         };
         Error::Store { name: name.to_owned(), cause: cause.text, hint: hint.to_owned() }
     }

@@ -134,6 +134,34 @@ async fn a_malformed_document_is_a_reject_and_a_dump_that_is_cut_is_damaged() {
 }
 
 #[tokio::test]
+async fn a_dump_that_is_cut_or_empty_deletes_nothing_and_a_whole_one_what_it_lacks() {
+    each_build(async |db| {
+        let (folder, url) = (tempfile::tempdir().unwrap(), db.url());
+        let rows =
+            async || -> i64 { db.client().await.query_one("select count(*) from kept", &[]).await.unwrap().get(0) };
+        let before = written(folder.path(), "before.bson", &dump(100, "row 0"));
+        load(&url, &before, "kept", &[]).ends(0);
+        let most = dump(95, "row 0");
+        let packed = gzip(&most);
+        for (name, content, says) in [
+            ("cut.bson", most[..most.len() - 3].to_vec(), "it ends within the document"),
+            ("cut.bson.gz", gzip(&most[..most.len() - 3]), "it ends within the document"),
+            ("torn.bson.gz", packed[..packed.len() - 9].to_vec(), "the source is damaged"),
+            ("empty.bson", Vec::new(), "the sources have no document"),
+        ] {
+            let file = written(folder.path(), name, &content);
+            let ended = load(&url, &file, "kept", &["--delete-missing"]).ends(2);
+            assert!(ended.stderr.contains(says), "{name}: {ended:?}");
+            assert_eq!(rows().await, 100, "{name}");
+        }
+        let whole = written(folder.path(), "whole.bson", &most);
+        assert_eq!(load(&url, &whole, "kept", &["--delete-missing"]).ends(0).json()["deleted_missing"], 5);
+        assert_eq!(rows().await, 95);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_killed_load_of_a_dump_resumes_and_a_changed_file_is_refused() {
     each_build(async |db| {
         let (folder, client, url) = (tempfile::tempdir().unwrap(), db.client().await, db.url());
