@@ -46,8 +46,22 @@ pub fn leave_descriptions(sources: &mut Vec<String>) {
     sources.retain(|source| !is_description(source) || !folders.contains(&folder_of(source)));
 }
 
+/// The names of the collections, if the dumps among the sources are of several.
+pub fn several(sources: &[String]) -> Option<String> {
+    let dumps = sources.iter().filter(|source| is_dump(source));
+    let names: BTreeSet<&str> = dumps.map(|dump| collection_of(dump)).collect();
+    let more = if names.len() > NAMED_MAX { ", .." } else { "" };
+    let named: Vec<&str> = names.iter().copied().take(NAMED_MAX).collect();
+    (names.len() > 1).then(|| named.join(", ") + more)
+}
+
 fn is_dump(source: &str) -> bool {
     is_called(source, FORMAT)
+}
+
+fn collection_of(dump: &str) -> &str {
+    let name = dump.rsplit_once('/').map_or(dump, |(_, name)| name);
+    name.rsplit_once(&format!(".{FORMAT}")).map_or(name, |(collection, _)| collection)
 }
 
 fn is_description(source: &str) -> bool {
@@ -82,6 +96,17 @@ mod tests {
         write("users.bson");
         let refused = of_folder(&folder).unwrap_err().to_string();
         assert!(refused.contains("holds the dumps of 2 collections"), "{refused}");
+    }
+
+    #[test]
+    fn several_collections_are_named() {
+        let several =
+            |sources: &[&str]| several(&sources.iter().map(|source| (*source).to_owned()).collect::<Vec<_>>());
+        assert_eq!(several(&["a/orders.bson", "b/orders.bson.gz", "c/orders.bson.zst", "users.json"]), None);
+        assert_eq!(several(&["a/users.bson", "a/or.bson.ders.bson.gz"]).as_deref(), Some("or.bson.ders, users"));
+        let many: Vec<String> = (0..7).map(|n| format!("s3://b/{n}.bson")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(several(&many).as_deref(), Some("0, 1, 2, 3, 4, .."));
     }
 
     #[test]

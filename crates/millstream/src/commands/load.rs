@@ -17,7 +17,7 @@ use crate::signal::Signals;
 use crate::source_args::{Key, SourceArgs, key, sources};
 use crate::target::{self, Database, Purpose};
 use crate::topic::{self, TopicArgs};
-use crate::{preview, receipt};
+use crate::{dump, preview, receipt};
 use clap::builder::TypedValueParser;
 use millstream_document::source::{self, Objects, SourceError};
 use millstream_document::transform::Transform;
@@ -330,6 +330,11 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     request.dialect.strict_quotes = args.strict;
     request.check()?;
     look_for(&request)?;
+    if let Some(collections) = dump::several(&request.sources) {
+        note(&visible(&format!(
+            "dumps of several collections go into one table: {collections}. Of documents with the same key, the last one counts"
+        )));
+    }
     refuse_rejects_on_stdout(args)?;
     let db = target::resolve(&args.target, Purpose::Work).await?;
     look_for_models(args, &db).await?;

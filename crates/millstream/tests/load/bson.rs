@@ -247,6 +247,22 @@ async fn extended_json_is_converted_and_rejects_have_the_bytes_of_the_file() {
     .await;
 }
 
+#[tokio::test]
+async fn dumps_of_several_collections_that_are_named_are_loaded_with_a_warning() {
+    each_build(async |db| {
+        let (folder, url) = (tempfile::tempdir().unwrap(), db.url());
+        for name in ["shop/orders.bson", "shop/users.bson", "old/orders.bson"] {
+            written(folder.path(), name, &dump(3, "row 0"));
+        }
+        let pattern = |names: &str| format!("{}/{names}", folder.path().display());
+        let mixed = load(&url, &pattern("shop/*.bson"), "mixed", &[]).ends(0);
+        assert!(mixed.stderr.contains("several collections go into one table: orders, users."), "{mixed:?}");
+        let one = load(&url, &pattern("*/orders.bson"), "orders", &[]).ends(0);
+        assert!(!one.stderr.contains("several collections"), "{one:?}");
+    })
+    .await;
+}
+
 #[test]
 fn several_collections_in_a_folder_and_a_missing_key_are_refused() {
     let folder = tempfile::tempdir().unwrap();
