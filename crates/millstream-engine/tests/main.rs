@@ -14,6 +14,7 @@ mod key_columns;
 mod listed;
 mod load;
 mod log;
+mod missing;
 mod modes;
 mod mutants;
 mod named;
