@@ -337,6 +337,13 @@ impl LoadRequest {
                 "leave out one of them: the files either say what was deleted, or have everything that should be there",
             );
         }
+        if self.format == "rejects" {
+            return refuse(
+                "--delete-missing does not go with --format rejects".into(),
+                "leave out one of them: rejects are a few of the documents that should be there. Load the mended ones, and then \
+                 the whole dump",
+            );
+        }
         if !self.is_resumable() {
             return refuse(
                 "--delete-missing takes files, or a stream that has a name".into(),
@@ -453,6 +460,8 @@ mod tests {
         request.mode = Mode::default().with_tombstone(Some("op=d".parse().unwrap()));
         request.delete_missing = Some(DeleteMissing::new(10.0, std::env::temp_dir()));
         assert!(request.check().unwrap_err().to_string().contains("--delete-when"));
+        (request.mode, request.format) = (Mode::default(), "rejects".into());
+        assert!(request.check().unwrap_err().to_string().contains("--format rejects"));
     }
 
     #[test]
