@@ -25,8 +25,8 @@ pub struct Asked {
     pub range: Option<(u64, u64)>,
     /// The tag that is demanded.
     pub if_match: Option<String>,
-    /// The address that has named this one.
-    pub referer: Option<String>,
+    /// The names of all headers, in lower case.
+    pub headers: Vec<String>,
     /// What follows the path.
     pub query: String,
     /// How many requests for this key came before.
@@ -269,7 +269,7 @@ fn read(from: &mut impl BufRead) -> io::Result<Option<Asked>> {
         key: decoded(key.strip_prefix('/').unwrap_or(key)),
         range: None,
         if_match: None,
-        referer: None,
+        headers: Vec::new(),
         query: query.to_owned(),
         before: 0,
     };
@@ -277,15 +277,16 @@ fn read(from: &mut impl BufRead) -> io::Result<Option<Asked>> {
         let mut line = String::new();
         from.read_line(&mut line)?;
         let Some((name, value)) = line.trim_end().split_once(": ") else { return Ok(Some(asked)) };
-        match name.to_ascii_lowercase().as_str() {
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
             "range" => {
                 let bounds = value.strip_prefix("bytes=").and_then(|value| value.split_once('-'));
                 asked.range = bounds.and_then(|(from, to)| Some((from.parse().ok()?, to.parse::<u64>().ok()? + 1)));
             }
             "if-match" => asked.if_match = Some(value.to_owned()),
-            "referer" => asked.referer = Some(value.to_owned()),
             _ => {}
         }
+        asked.headers.push(name);
     }
 }
 

@@ -34,7 +34,10 @@ fn open(address: &Address) -> Result<Opened, Error> {
     }
     let plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
     let secrets = [Key::AccessKeyId, Key::SecretAccessKey, Key::Token].iter().filter_map(value).collect();
-    let builder = builder.with_http_connector(Connector::Direct).with_client_options(client_options(plain, None));
+    // Keys that last have no token. Those that are found elsewhere have one.
+    let has_token = !skips && (!has_keys || value(&Key::Token).is_some());
+    let connector = if has_token { Connector::Direct } else { Connector::Following };
+    let builder = builder.with_http_connector(connector).with_client_options(client_options(plain, None));
     let built = builder.with_retry(retry()).build();
     let client = built.map_err(|error| unopened(&address.name, &error, DENIED))?;
     Ok(Opened { client: Arc::new(client), secrets })

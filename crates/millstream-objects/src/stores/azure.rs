@@ -42,7 +42,7 @@ fn open(address: &Address) -> Result<Opened, Error> {
     }
     let secrets = [Key::AccessKey, Key::SasKey, Key::Token, Key::ClientSecret].iter().filter_map(value).collect();
     let plain = value(&Key::Endpoint).is_some_and(|endpoint| endpoint.starts_with("http://"));
-    let builder = builder.with_http_connector(Connector::Direct).with_client_options(client_options(plain, None));
+    let builder = builder.with_http_connector(Connector::Following).with_client_options(client_options(plain, None));
     let built = builder.with_retry(retry()).build();
     let client = built.map_err(|error| unopened(&address.name, &error, DENIED))?;
     Ok(Opened { client: Arc::new(client), secrets })

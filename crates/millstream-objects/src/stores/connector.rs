@@ -9,11 +9,11 @@ use std::time::Duration;
 /// How the requests of a store are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Connector {
-    /// An answer that names another address is an error. Requests to a store have credentials in headers that a client
-    /// would repeat at the other address.
+    /// An answer that names another address is an error. The requests have a header of the store's own with a token, which
+    /// the client would repeat there.
     Direct,
-    /// An answer that names another address is followed, without saying where it came from: that address may end in a
-    /// signature.
+    /// An answer that names another address is followed: gateways send to where the bytes are. The client repeats no
+    /// authorization there, and does not say where it came from, because that address may end in a signature.
     Following,
 }
 

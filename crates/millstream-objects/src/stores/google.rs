@@ -23,7 +23,7 @@ fn open(address: &Address) -> Result<Opened, Error> {
     let value = |key: &Key| builder.get_config_value(key).filter(|value| !value.is_empty());
     let secrets = [Key::ServiceAccountKey, Key::BearerToken].iter().filter_map(value).collect();
     let plain = value(&Key::BaseUrl).is_some_and(|url| url.starts_with("http://"));
-    let builder = builder.with_http_connector(Connector::Direct);
+    let builder = builder.with_http_connector(Connector::Following);
     let built = builder.with_client_options(client_options(plain, Some(AS_STORED))).with_retry(retry()).build();
     let client = built.map_err(|error| unopened(&address.name, &error, DENIED))?;
     Ok(Opened { client: Arc::new(client), secrets })

@@ -119,6 +119,14 @@ fn a_store_that_names_another_address_gets_no_credentials_there() {
     put(&other, "a.json");
     let there: &'static str = other.web("a.json").leak();
     bucket.answers(move |_| Answer::Moved(there));
+    // Keys without a token sign each request, and nothing of that goes to the other one.
+    assert_eq!(keys(&cat(&bucket, &[&Bucket::s3("a.json")]).ends(0)), ["a.json"]);
+    let headers: Vec<String> = other.asked().into_iter().flat_map(|asked| asked.headers).collect();
+    assert!(headers.contains(&"user-agent".to_owned()), "{headers:?}");
+    for secret in ["authorization", "x-amz-security-token", "referer"] {
+        assert!(!headers.contains(&secret.to_owned()), "{headers:?}");
+    }
+    other.calm();
     for source in [Bucket::s3("a.json"), Bucket::s3("*.json")] {
         let mut command = command(&["cat", &source]);
         let refused = run(command.envs(bucket.environment()).env("AWS_SESSION_TOKEN", "hush-token")).ends(2);
