@@ -28,7 +28,7 @@ pub struct Account {
 pub struct PartitionAccount {
     /// Its number.
     pub partition: i32,
-    /// The offset of the next record to load.
+    /// The offset from which the next run loads.
     pub offset: u64,
     /// Records of this run that were removed before they were loaded, at most.
     pub gap: u64,

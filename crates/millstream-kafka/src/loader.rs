@@ -149,6 +149,7 @@ impl<'a, C: Client> Loader<'a, C> {
             producer,
             messages: self.request.messages.clone(),
             print: self.print,
+            last: partition.last(),
             freed: Arc::clone(&self.freed),
             committed: partition.committed(),
         };

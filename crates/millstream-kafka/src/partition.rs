@@ -2,6 +2,7 @@
 
 use crate::client::Lot;
 use crate::error::Error;
+use crate::fingerprint::Fingerprint;
 use crate::limits::LOTS_MAX;
 use crate::start::{Last, Obstacle, Start};
 use millstream_engine::Stream;
@@ -33,7 +34,7 @@ pub(crate) struct Partition {
     until: Option<u64>,
     /// Records that were removed before they were loaded, at most so many.
     pub(crate) gap: u64,
-    /// The place behind the last record for the worker.
+    /// The place up to which the worker has, or will get, everything.
     handed: u64,
     committed: Arc<AtomicU64>,
     /// The offset that was written to Kafka.
@@ -69,7 +70,12 @@ impl Partition {
         Arc::clone(&self.committed)
     }
 
-    /// The place behind the last record that is committed.
+    /// What an earlier run has noted of its last record.
+    pub(crate) fn last(&self) -> Option<Fingerprint> {
+        self.last.map(Last::print)
+    }
+
+    /// The place up to which everything is committed.
     pub(crate) fn offset(&self) -> u64 {
         self.committed.load(Relaxed)
     }
@@ -114,8 +120,9 @@ impl Partition {
         }
         records.retain(|record| record.offset >= self.load && self.until.is_none_or(|until| record.offset < until));
         self.next = next;
-        if let Some(last) = records.last() {
-            self.handed = last.offset + 1;
+        let next = self.until.map_or(next, |until| next.min(until));
+        if next > self.handed {
+            self.handed = next;
             self.waiting.push_back(Lot { partition: self.number, records, next });
         }
         Ok(())

@@ -11,7 +11,7 @@ pub(crate) struct Start {
     pub(crate) read: u64,
     /// The first offset that is loaded.
     pub(crate) load: u64,
-    /// What the client must find at the offset before that, if it is read.
+    /// What the client must find before that, if it is read.
     pub(crate) last: Option<Last>,
     /// Records that are gone and were not loaded, at most so many.
     pub(crate) gap: u64,
@@ -47,13 +47,14 @@ pub(crate) fn start(
     let Some(Watermark { offset, hash }) = watermark else {
         return Ok(Start { read: from, load: from, last: None, gap: 0 });
     };
-    let print = hash.map_or(Fingerprint { topic: 0, record: 0 }, Fingerprint::from_bits);
+    let print = hash.map_or(Fingerprint::of_topic(None), Fingerprint::from_bits);
     let other_topic = print.is_other_topic(topic);
     if offset > marks.end {
         return Err(Obstacle::Replaced("it ends before that"));
     }
-    let last_is_there = print.record != 0 && offset > marks.first;
-    if !last_is_there && other_topic {
+    let last = offset.checked_sub(1 + u64::from(print.passed));
+    let last = last.filter(|last| print.record != 0 && *last >= marks.first);
+    if last.is_none() && other_topic {
         return Err(Obstacle::Replaced("the topic was made again"));
     }
     if offset < marks.first {
@@ -61,14 +62,16 @@ pub(crate) fn start(
         let start = Start { read: marks.first, load: marks.first, last: None, gap };
         return if allow_gap { Ok(start) } else { Err(Obstacle::Gap) };
     }
-    if !last_is_there {
-        return Ok(Start { read: offset, load: offset, last: None, gap: 0 });
-    }
-    let last = Last { offset: offset - 1, print, other_topic };
-    Ok(Start { read: last.offset, load: offset, last: Some(last), gap: 0 })
+    let last = last.map(|offset| Last { offset, print, other_topic });
+    Ok(Start { read: last.map_or(offset, |last| last.offset), load: offset, last, gap: 0 })
 }
 
 impl Last {
+    /// What is known of it.
+    pub(crate) fn print(self) -> Fingerprint {
+        self.print
+    }
+
     /// Compares what the client has found first: a record, or that it has come to an offset without any. Returns whether
     /// the record is the one that was committed.
     pub(crate) fn found(self, first: Option<&Record>) -> Result<bool, Obstacle> {
@@ -117,6 +120,20 @@ mod tests {
         assert!(matches!(last.found(Some(&other)), Err(Obstacle::Replaced(_))));
         // Compaction has removed it; the topic is the same.
         assert_eq!((last.found(Some(&record(151))), last.found(None)), (Ok(false), Ok(false)));
+    }
+
+    #[test]
+    fn the_last_record_is_looked_for_before_the_offsets_that_have_none() {
+        let print = topic(1).with(&record(147)).behind(2);
+        let found = start(watermark(150, print), 0, MARKS, topic(1), false).unwrap();
+        assert_eq!((found.read, found.load), (147, 150));
+        assert_eq!(found.last.unwrap().found(Some(&record(147))), Ok(true));
+        // It is gone, and the offsets that have no record are not, or all of them are.
+        for offset in [101, 100] {
+            let print = topic(1).with(&record(offset - 3)).behind(2);
+            let found = start(watermark(offset, print), 0, MARKS, topic(1), false);
+            assert_eq!(found, Ok(Start { read: offset, load: offset, last: None, gap: 0 }));
+        }
     }
 
     #[test]

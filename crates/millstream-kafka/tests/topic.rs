@@ -99,6 +99,50 @@ async fn offsets_without_a_record_are_passed() {
     .await;
 }
 
+/// A topic that nobody writes to any more loses all that it holds. If it ended with a control record, that is gone before it
+/// was loaded, but no message is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_no_client_sees_is_not_missed_when_it_is_removed() {
+    each_build(async |db| {
+        for (name, before, hidden) in [("control", 3, 1), ("aborted", 3, 500), ("many", 1, 70_000), ("nothing", 0, 9)] {
+            let topic = Arc::new(Fake::new(1));
+            (0..before).for_each(|n| topic.document(0, "a", n));
+            topic.hidden(0, hidden);
+            let mut wanted = request(&format!("idle_{name}"), KEY, "sum:value");
+            wanted.name = Some(name.to_owned());
+            let account = loaded(&db, &wanted, &topic).await.account;
+            assert_eq!(account.partitions[0].offset, topic.end(0), "{name}");
+            topic.retain_from(0, topic.end(0));
+            for read in [before, before + 1] {
+                let account = loaded(&db, &wanted, &topic).await.account;
+                let found = (account.counters.read, account.partitions[0].gap);
+                assert_eq!(found, (u64::try_from(read).unwrap(), 0), "{name}");
+                topic.document(0, "a", 7);
+            }
+        }
+    })
+    .await;
+}
+
+/// The last record is compared although offsets without one follow it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_log_that_was_cut_off_before_its_control_records_is_refused() {
+    let db = database().await;
+    let topic = Arc::new(Fake::new(1));
+    (0..5).for_each(|n| topic.document(0, "a", n));
+    topic.hidden(0, 2);
+    let wanted = request("shortened", KEY, "sum:value");
+    loaded(&db, &wanted, &topic).await;
+    // The next run passes more of them, and remembers the record.
+    topic.hidden(0, 3);
+    loaded(&db, &wanted, &topic).await;
+    topic.cut_off(0, 4);
+    (0..9).for_each(|_| topic.document(0, "a", 100));
+    let outcome = run(&db, &wanted, &topic).await.unwrap();
+    assert!(matches!(outcome.error, Some(Error::Replaced { .. })), "{outcome:?}");
+    assert_eq!(stored(&db, "shortened").await["a"], 10, "nothing of it was added");
+}
+
 /// One message that is not JSON must neither stop the load nor take its batch along.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn bad_messages_are_rejects_at_their_offsets() {
