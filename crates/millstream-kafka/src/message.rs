@@ -184,13 +184,14 @@ fn is_whole_number(text: &str) -> bool {
     plain && (text == "0" || !digits.starts_with('0'))
 }
 
-/// Bytes as text, or as base64 in an object if they are none.
+/// Bytes as text, or as base64 in an object if they are none. Nor is text with a NUL, which PostgreSQL cannot store: it is
+/// most likely a binary number.
 fn readable(bytes: &Option<Bytes>) -> Value {
     match bytes {
         None => Value::Null,
         Some(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => json!(text),
-            Err(_) => json!({ "base64": BASE64_STANDARD.encode(bytes) }),
+            Ok(text) if !text.contains('\0') => json!(text),
+            _ => json!({ "base64": BASE64_STANDARD.encode(bytes) }),
         },
     }
 }
@@ -319,9 +320,12 @@ mod tests {
             ("a".into(), text("2")),
             ("b".into(), None),
             ("c".into(), Some(Bytes::from_static(b"\xff"))),
+            // The number 5, as serializers write it. It is text, which PostgreSQL does not store.
+            ("d".into(), Some(Bytes::from_static(b"\0\0\0\x05"))),
         ];
         let document: Value = serde_json::from_str(&document(&with, &one).unwrap()).unwrap();
-        let headers = json!([["a", "1"], ["a", "2"], ["b", null], ["c", { "base64": "/w==" }]]);
+        let headers =
+            json!([["a", "1"], ["a", "2"], ["b", null], ["c", { "base64": "/w==" }], ["d", { "base64": "AAAABQ==" }]]);
         let about = json!({
             "topic": "orders", "partition": 2, "offset": 3, "timestamp": 5, "key": "k", "headers": headers,
         });
