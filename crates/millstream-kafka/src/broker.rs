@@ -11,8 +11,11 @@ use krafka::consumer::{AutoOffsetReset, Consumer, ConsumerRecord, IsolationLevel
 use krafka::error::ErrorCode;
 use krafka::{Kafka, KrafkaError};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+/// What brokers say that do not identify a topic.
+const UNKNOWN_TOPIC: [u8; 16] = [0; 16];
 
 /// A client of real brokers, for one topic.
 pub struct Broker {
@@ -23,6 +26,8 @@ pub struct Broker {
     group: Option<String>,
     /// Each partition that is read, and the offset of the next record to read.
     places: Mutex<BTreeMap<i32, u64>>,
+    /// What identified the topic when it was first asked for.
+    id: OnceLock<[u8; 16]>,
 }
 
 /// Connects to the brokers of a topic.
@@ -62,7 +67,7 @@ pub async fn connect(address: &Address, properties: &Properties) -> Result<Broke
     }
     let consumer = consumer.build().await.map_err(|error| Error::Client { message: error.to_string() })?;
     let (topic, group) = (address.topic.clone(), properties.group.clone());
-    Ok(Broker { topic, kafka, consumer, group, places: Mutex::default() })
+    Ok(Broker { topic, kafka, consumer, group, places: Mutex::default(), id: OnceLock::new() })
 }
 
 /// How connections are encrypted, and how the client proves who it is.
@@ -106,13 +111,18 @@ impl Client for Broker {
             KrafkaError::Broker { code: ErrorCode::UnknownTopicOrPartition, .. } => absent(),
             error => client_error(error),
         })?;
-        let id = Some(topic.topic_id).filter(|id| *id != [0; 16]);
+        let id = Some(topic.topic_id).filter(|id| *id != UNKNOWN_TOPIC);
+        if let Some(id) = id {
+            self.id.get_or_init(|| id);
+        }
         Ok(Topic { id, partitions: topic.partitions.iter().map(|one| one.partition).collect() })
     }
 
     async fn marks(&self, partition: i32) -> Result<Marks, ClientError> {
         let (first, end) = self.consumer.fetch_watermarks(&self.topic, partition).await.map_err(client_error)?;
-        Ok(Marks { first: offset(first)?, end: offset(end)? })
+        let first = offset(first)?;
+        // The two are asked for at once, so records may be removed in between.
+        Ok(Marks { first, end: offset(end)?.max(first) })
     }
 
     async fn offset_at(&self, partition: i32, time_ms: i64) -> Result<Option<u64>, ClientError> {
@@ -133,6 +143,7 @@ impl Client for Broker {
         for (number, place) in places {
             if let Some(place) = place {
                 self.seek(*number, *place).await?;
+                self.pause(*number, false).await;
             }
         }
         Ok(())
@@ -170,6 +181,9 @@ impl Client for Broker {
                 lots.push(Lot { partition, records, next });
             }
         }
+        if !lots.is_empty() {
+            self.require_same_topic().await?;
+        }
         Ok(lots)
     }
 
@@ -187,6 +201,19 @@ impl Client for Broker {
 }
 
 impl Broker {
+    /// The client reads a topic that was made again from the offset where it was, if there is one: the records before it
+    /// would be missing, and the load would know only later why.
+    async fn require_same_topic(&self) -> Result<(), ClientError> {
+        let Some(id) = self.id.get() else { return Ok(()) };
+        // What the client has read it by. It asks no broker.
+        let known = self.consumer.fetch_metadata(None).await.map_err(client_error)?;
+        let is_other = |known: &[u8; 16]| *known != UNKNOWN_TOPIC && known != id;
+        match known.topics.iter().any(|topic| topic.name == self.topic && is_other(&topic.topic_id)) {
+            true => Err(ClientError::Final(format!("topic {} was made again while it was read", self.topic))),
+            false => Ok(()),
+        }
+    }
+
     fn places(&self) -> std::sync::MutexGuard<'_, BTreeMap<i32, u64>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -15,8 +15,8 @@ pub trait Client: Send + Sync + 'static {
     /// no such record.
     fn offset_at(&self, partition: i32, time_ms: i64) -> impl Future<Output = Result<Option<u64>, ClientError>> + Send;
 
-    /// Reads these partitions, and no others, from these offsets on. Partitions that it reads already stay where they are,
-    /// if their offset is `None`.
+    /// Reads these partitions, and no others, from these offsets on, also if they were paused. Partitions that it reads
+    /// already stay as they are, if their offset is `None`.
     fn assign(&self, places: &[(i32, Option<u64>)]) -> impl Future<Output = Result<(), ClientError>> + Send;
 
     /// Reads a partition from this offset on.

@@ -273,6 +273,34 @@ async fn removed_records_and_a_topic_that_was_made_again_are_noticed() {
     assert_eq!(stored(&scene.db, "short").await.into_values().sum::<i64>(), sum, "nothing of it was added");
 }
 
+/// A client that goes on at its offset would miss the first messages of the new topic.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_topic_that_is_made_again_under_a_load_ends_it() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.create("short", 1, &[]).await;
+    let mut wanted = scene.wanted("short", "short", "sum:value");
+    (wanted.until, wanted.topic_every) = (Until::Stopped, Duration::from_millis(100));
+    scene.write("short", 0, numbered(0..10)).await;
+    let (around, _) = surroundings(&scene.db);
+    let client = scene.client(&wanted).await;
+    let loading = Box::pin(load(&wanted, client, &around));
+    let making = async {
+        until("the first are committed", async || around.tally.documents() == 10).await;
+        scene.admin().await.delete_topics(["short"], DeleteTopicsOptions::default()).await.unwrap();
+        scene.create("short", 1, &[]).await;
+        scene.write("short", 0, numbered(0..400)).await;
+    };
+    let (outcome, ()) = tokio::join!(loading, making);
+    let outcome = outcome.unwrap();
+    assert!(outcome.error.is_some(), "{outcome:?}");
+    assert_eq!(stored(&scene.db, "short").await.into_values().sum::<i64>(), 45, "nothing of the new one was added");
+    let refused = match scene.run(&wanted).await {
+        Err(error) => error,
+        Ok(outcome) => outcome.error.expect("it is refused"),
+    };
+    assert!(matches!(refused, Error::Replaced { .. }), "{refused}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn records_that_are_removed_and_partitions_that_are_added_under_a_load_are_noticed() {
     let Some(scene) = Scene::new().await else { return };
