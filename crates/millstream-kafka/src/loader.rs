@@ -45,6 +45,8 @@ struct Loader<'a, C> {
     freed: Arc<Notify>,
     /// Errors in a row that may pass.
     failures: u32,
+    /// Looks in a row at which the topic could not be seen.
+    unseen: u32,
     /// What was said once and need not be said again.
     said: Said,
 }
@@ -84,6 +86,7 @@ impl<'a, C: Client> Loader<'a, C> {
             closing: JoinSet::new(),
             freed: Arc::default(),
             failures: 0,
+            unseen: 0,
             said: Said::default(),
         };
         let mut places = Vec::new();
@@ -265,14 +268,18 @@ impl<'a, C: Client> Loader<'a, C> {
 
     /// Loads partitions that were added, and finds out whether the topic was made again.
     async fn look_at_topic(&mut self) -> Result<(), Error> {
-        // If it cannot be seen now, it can be seen later.
-        let Ok(Topic { id, partitions }) = self.client.topic().await else { return Ok(()) };
+        let Topic { id, partitions } = match self.client.topic().await {
+            Ok(topic) => topic,
+            Err(error) => return self.not_seen(error),
+        };
+        self.unseen = 0;
         let topic = self.request.address.topic.clone();
         if self.print.is_other_topic(Fingerprint::of_topic(id))
             && let Some(partition) = self.partitions.values().next()
         {
             return Err(partition.error(&topic, Obstacle::Replaced("the topic was made again"), 0));
         }
+        self.look_for_stalls().await;
         if self.request.partitions.is_some() || self.request.until == Until::End {
             return Ok(());
         }
@@ -305,6 +312,50 @@ impl<'a, C: Client> Loader<'a, C> {
             return Ok(());
         }
         ask(async || self.client.assign(&places).await).await
+    }
+
+    /// The topic cannot be seen. It may be deleted, or this user may not see it any more.
+    fn not_seen(&mut self, error: ClientError) -> Result<(), Error> {
+        self.unseen = self.unseen.saturating_add(1);
+        match error {
+            // A broker that has just started may say so once.
+            ClientError::Final(_) if self.unseen > 1 => Err(client_error(error)),
+            error => {
+                if self.unseen.is_power_of_two() {
+                    let topic = &self.request.address.topic;
+                    self.warn(format!("topic {topic} cannot be looked at, and is looked at again: {error}"));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Says of partitions that they have records, but the client gets none. It does not say why, and tries again.
+    async fn look_for_stalls(&mut self) {
+        let (mut first, mut others) = (None, 0);
+        for (number, partition) in &mut self.partitions {
+            let Some(next) = partition.stands_at() else { continue };
+            let why = match self.client.marks(*number).await {
+                Ok(Marks { end, .. }) => (end > next).then(|| {
+                    format!(
+                        "has records from offset {next} to {end}, and the brokers return none: look whether it has a \
+                         leader, and whether this user may read it"
+                    )
+                }),
+                Err(error) => Some(format!("does not answer, and is asked again: {error}")),
+            };
+            if !partition.stalls(why.is_some()) {
+                continue;
+            }
+            match first {
+                None => first = why.map(|why| format!("partition {number} of {} {why}", self.request.address.topic)),
+                Some(_) => others += 1,
+            }
+        }
+        if let Some(first) = first {
+            let others = if others > 0 { format!("; others like it: {others}") } else { String::new() };
+            self.warn(format!("{first}{others}"));
+        }
     }
 
     /// Writes to Kafka how far the partitions are committed. It matters to nobody but tools that show this.

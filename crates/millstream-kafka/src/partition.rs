@@ -39,6 +39,10 @@ pub(crate) struct Partition {
     committed: Arc<AtomicU64>,
     /// The offset that was written to Kafka.
     pub(crate) told: u64,
+    /// Where the client was when it was last asked whether it has moved.
+    stood_at: Option<u64>,
+    /// Looks in a row at which there were records that the client did not get.
+    stalls: u32,
 }
 
 impl Partition {
@@ -61,6 +65,8 @@ impl Partition {
             handed: load,
             committed: Arc::new(AtomicU64::new(load)),
             told: 0,
+            stood_at: None,
+            stalls: 0,
         };
         (partition, received)
     }
@@ -94,6 +100,23 @@ impl Partition {
     /// Whether the client has come to its end.
     pub(crate) fn is_read(&self) -> bool {
         self.last.is_none() && self.until.is_some_and(|until| self.next >= until)
+    }
+
+    /// The offset of the next record to load, if the client may read and has not moved since it was last asked.
+    pub(crate) fn stands_at(&mut self) -> Option<u64> {
+        let stood = self.stood_at.replace(self.next) == Some(self.next);
+        let stands = stood && !self.paused && self.lots.is_some() && !self.is_read();
+        if !stands {
+            self.stalls = 0;
+        }
+        stands.then(|| self.next())
+    }
+
+    /// Notes whether there are records while the client stands. Returns whether the user must know: a record may have come
+    /// in this moment, so it takes two looks.
+    pub(crate) fn stalls(&mut self, stalls: bool) -> bool {
+        self.stalls = if stalls { self.stalls.saturating_add(1) } else { 0 };
+        self.stalls > 1 && self.stalls.is_power_of_two()
     }
 
     /// Whether lots wait for the worker.

@@ -25,6 +25,10 @@ struct State {
     told: BTreeMap<i32, u64>,
     /// Errors that the next polls return.
     errors: Vec<ClientError>,
+    /// Why the topic cannot be seen, if so.
+    unseen: Option<ClientError>,
+    /// A partition whose records nobody gets.
+    withheld: Option<i32>,
     /// Most records of a lot.
     lot: usize,
     polls: u64,
@@ -145,6 +149,16 @@ impl Fake {
         self.state(|state| state.errors.push(error));
     }
 
+    /// From now on, the topic is not seen for this reason.
+    pub(crate) fn hide(&self, why: Option<ClientError>) {
+        self.state(|state| state.unseen = why);
+    }
+
+    /// Brokers return no records of this partition, and no error.
+    pub(crate) fn withhold(&self, partition: Option<i32>) {
+        self.state(|state| state.withheld = partition);
+    }
+
     /// Most records of a lot.
     pub(crate) fn lots_of(&self, records: usize) {
         self.state(|state| state.lot = records);
@@ -174,7 +188,7 @@ impl State {
         }
         let mut lots = Vec::new();
         for (number, reading) in self.reading.iter_mut().filter(|(_, reading)| !reading.paused) {
-            let Some(log) = self.logs.get(number) else { continue };
+            let Some(log) = self.logs.get(number).filter(|_| self.withheld != Some(*number)) else { continue };
             if reading.next < log.first || reading.next > log.end {
                 return Err(ClientError::OutOfRange { partition: *number });
             }
@@ -194,6 +208,9 @@ impl State {
 impl Client for Fake {
     async fn topic(&self) -> Result<Topic, ClientError> {
         let state = self.state.lock().unwrap();
+        if let Some(why) = &state.unseen {
+            return Err(why.clone());
+        }
         let id = (state.id > 0).then_some([state.id; 16]);
         Ok(Topic { id, partitions: state.logs.keys().copied().collect() })
     }

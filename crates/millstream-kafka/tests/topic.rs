@@ -485,6 +485,57 @@ async fn errors_that_pass_do_not_end_a_load_and_others_do() {
     assert_eq!(stored(&db, "failing").await["a"], 3);
 }
 
+/// Without a leader, or without the right to read, a partition looks as if nobody wrote to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_partition_whose_records_do_not_come_is_named() {
+    let db = database().await;
+    let topic = Arc::new(Fake::new(2));
+    topic.withhold(Some(1));
+    topic.document(0, "a", 1);
+    topic.document(1, "b", 2);
+    let mut wanted = request("withheld", KEY, "replace");
+    wanted.topic_every = Duration::from_millis(20);
+    let (around, warnings) = surroundings(&db);
+    let loading = Box::pin(load(&wanted, Arc::clone(&topic), &around));
+    let waiting = async {
+        until("it is named", async || {
+            warnings
+                .text()
+                .contains("partition 1 of orders has records from offset 0 to 1, and the brokers return none")
+        })
+        .await;
+        topic.withhold(None);
+    };
+    let (outcome, ()) = tokio::join!(loading, waiting);
+    assert_eq!(outcome.unwrap().account.counters.read, 2);
+    assert!(!warnings.text().contains("partition 0 of"), "{}", warnings.text());
+}
+
+/// A topic that is deleted must not look like one that nobody writes to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_topic_that_is_gone_ends_the_load_and_one_that_is_not_seen_for_a_while_does_not() {
+    let db = database().await;
+    let topic = Arc::new(Fake::new(1));
+    let mut wanted = request("unseen", KEY, "replace");
+    (wanted.until, wanted.topic_every) = (Until::Stopped, Duration::from_millis(20));
+    let (around, warnings) = surroundings(&db);
+    let loading = Box::pin(load(&wanted, Arc::clone(&topic), &around));
+    let hiding = async {
+        until("the client reads", async || topic.polls() > 0).await;
+        topic.hide(Some(ClientError::Passing("the broker is away".into())));
+        until("it is said", async || warnings.text().contains("cannot be looked at")).await;
+        topic.hide(None);
+        topic.document(0, "a", 1);
+        until("it is committed", async || around.tally.documents() == 1).await;
+        topic.hide(Some(ClientError::Final("there is no topic orders".into())));
+    };
+    let (outcome, ()) = tokio::join!(loading, hiding);
+    let outcome = outcome.unwrap();
+    let error = outcome.error.expect("it has ended");
+    assert!(error.to_string().contains("there is no topic orders") && error.hint().is_some(), "{error}");
+    assert_eq!(outcome.account.counters.read, 1);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_lost_table_ends_the_load_and_says_why() {
     let db = database().await;
