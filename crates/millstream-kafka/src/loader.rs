@@ -112,6 +112,7 @@ impl<'a, C: Client> Loader<'a, C> {
     async fn add(&mut self, number: i32, marks: Marks, begin: Begin) -> Result<u64, Error> {
         let TopicRequest { address, name, until, allow_gap, .. } = self.request;
         let stream = self.service.stream(&address.source(name.as_deref(), number)).await?;
+        let begin = if stream.watermark().is_none() { self.begin_of_new(number, marks, begin) } else { begin };
         let from = match begin {
             Begin::Start => marks.first,
             Begin::End => marks.end,
@@ -159,6 +160,23 @@ impl<'a, C: Client> Loader<'a, C> {
         self.workers.spawn(async move { (number, worker.run(lots).await) });
         self.partitions.insert(number, partition);
         Ok(found.read)
+    }
+
+    /// Where a partition begins of which nothing is committed. If others have begun in an earlier run, it was added since:
+    /// its first record is as new as those that they have loaded.
+    fn begin_of_new(&self, number: i32, marks: Marks, begin: Begin) -> Begin {
+        let added = self.request.partitions.is_none() && self.partitions.values().any(|other| other.resumed);
+        if begin != Begin::End || !added {
+            return begin;
+        }
+        if marks.first < marks.end {
+            self.warn(format!(
+                "partition {number} of {} has not begun yet, but others have: it is loaded from its start, and not from \
+                 its end",
+                self.request.address.topic
+            ));
+        }
+        Begin::Start
     }
 
     /// Deals out what the client reads, until the topic is loaded or somebody stops it.

@@ -16,6 +16,8 @@ use tokio::sync::mpsc::error::TrySendError;
 pub(crate) struct Partition {
     pub(crate) number: i32,
     pub(crate) load_id: i64,
+    /// Whether an earlier run has begun with it.
+    pub(crate) resumed: bool,
     /// Its stream, until it is closed.
     pub(crate) stream: Option<Stream>,
     /// The way to its worker. `None` if nothing more comes.
@@ -53,6 +55,7 @@ impl Partition {
         let partition = Self {
             number,
             load_id: stream.load_id(),
+            resumed: stream.watermark().is_some(),
             stream: Some(stream),
             lots: Some(lots),
             waiting: VecDeque::new(),
@@ -112,8 +115,8 @@ impl Partition {
         stands.then(|| self.next())
     }
 
-    /// Notes whether there are records while the client stands. Returns whether the user must know: a record may have come
-    /// in this moment, so it takes two looks.
+    /// Notes whether there are records while the client stands. Returns whether the user must know: a record may have
+    /// come in this moment, so it takes two looks.
     pub(crate) fn stalls(&mut self, stalls: bool) -> bool {
         self.stalls = if stalls { self.stalls.saturating_add(1) } else { 0 };
         self.stalls > 1 && self.stalls.is_power_of_two()

@@ -449,6 +449,32 @@ async fn a_partition_begins_where_it_is_asked_to_and_keeps_that() {
     .await;
 }
 
+/// Messages of a partition that is added between two runs are new, whatever the command says about the first run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_partition_that_is_added_between_two_runs_is_read_from_its_start() {
+    let db = database().await;
+    let topic = Arc::new(Fake::new(2));
+    (0..2).for_each(|partition| topic.document(partition, "old", 1));
+    let mut wanted = request("between", KEY, "replace");
+    wanted.from = Begin::End;
+    assert_eq!(loaded(&db, &wanted, &topic).await.account.counters.read, 0);
+    topic.add_partition(2);
+    topic.document(2, "new", 2);
+    topic.document(0, "new too", 3);
+    let (around, warnings) = surroundings(&db);
+    let outcome = Box::pin(load(&wanted, Arc::clone(&topic), &around)).await.unwrap();
+    assert_eq!(outcome.account.counters.read, 2);
+    assert!(warnings.text().contains("partition 2 of orders has not begun yet"), "{}", warnings.text());
+    let table = BTreeMap::from([("new".to_owned(), 2), ("new too".to_owned(), 3)]);
+    assert_eq!(stored(&db, "between").await, table);
+    // Partitions that are named begin where the command says.
+    topic.add_partition(3);
+    topic.document(3, "skipped", 4);
+    wanted.partitions = Some(BTreeSet::from([0, 3]));
+    assert_eq!(loaded(&db, &wanted, &topic).await.account.counters.read, 1);
+    assert_eq!(stored(&db, "between").await, table);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn types_of_a_new_collection_come_from_the_first_messages() {
     each_build(async |db| {
