@@ -60,7 +60,7 @@ impl std::str::FromStr for Address {
 }
 
 /// A broker with its port. `None` if the text is none.
-fn broker(text: &str) -> Option<String> {
+pub(crate) fn broker(text: &str) -> Option<String> {
     // An address of IPv6 stands in brackets.
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, port),

@@ -1,5 +1,6 @@
 //! Settings of the client, read from a file with the names that librdkafka gives them.
 
+use crate::address::broker;
 use crate::error::Error;
 use crate::limits::PROPERTIES_BYTES_MAX;
 use std::io::Read as _;
@@ -83,8 +84,29 @@ const INSTEAD: &[(&str, &str)] = &[
     ("enable.ssl.certificate.verification", "leave it out, and name the brokers' authority: ssl.ca.location"),
     ("ssl.truststore.location", "write its certificates as PEM: ssl.ca.location"),
     ("ssl.keystore.location", "write them as PEM: ssl.certificate.location and ssl.key.location"),
+    ("ssl.truststore.password", "write the certificates as PEM, which has no password: ssl.ca.location"),
+    ("ssl.keystore.password", "write them as PEM: ssl.certificate.location and ssl.key.location"),
     ("ssl.key.password", "decrypt the key into a file that only you can read: openssl pkcs8"),
+    ("ssl.ca.pem", "write it into a file: ssl.ca.location"),
+    ("ssl.certificate.pem", "write it into a file: ssl.certificate.location"),
+    ("ssl.key.pem", "write it into a file that only you can read: ssl.key.location"),
+    (
+        "ssl.endpoint.identification.algorithm",
+        "leave it out: the name of a broker is always compared with its certificate",
+    ),
     ("sasl.jaas.config", "write sasl.username and sasl.password"),
+    ("sasl.oauthbearer.config", "take another mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
+    ("sasl.oauthbearer.method", "take another mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
+    ("sasl.kerberos.service.name", "take another mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
+    ("auto.commit.interval.ms", "leave it out: offsets are written every 5 seconds"),
+    ("request.timeout.ms", "write socket.timeout.ms"),
+    ("fetch.max.wait.ms", "write fetch.wait.max.ms"),
+    ("client.dns.lookup", "leave it out: all addresses of a broker are tried"),
+    ("acks", "leave it out: it is for programs that write"),
+    ("compression.type", "leave it out: it is for programs that write"),
+    ("schema.registry.url", "leave it out: JSON is unwrapped without its schema"),
+    ("basic.auth.user.info", "leave it out: no schema registry is asked"),
+    ("basic.auth.credentials.source", "leave it out: no schema registry is asked"),
     ("key.deserializer", "leave it out: --message-key reads text and JSON"),
     ("value.deserializer", "leave it out: messages are JSON"),
 ];
@@ -126,7 +148,9 @@ impl Properties {
             let time = || Ok::<_, Error>(Some(Duration::from_millis(u64::from(whole()?.unsigned_abs()))));
             match name {
                 "bootstrap.servers" | "metadata.broker.list" => {
-                    properties.brokers = value.split(',').map(|broker| broker.trim().to_owned()).collect();
+                    let brokers: Option<Vec<String>> = value.split(',').map(|one| broker(one.trim())).collect();
+                    let form = "write HOST or HOST:PORT, with commas between them";
+                    properties.brokers = brokers.ok_or_else(|| wrong(format!("{name} names no broker"), form))?;
                 }
                 "client.id" => properties.client_id = text(),
                 "group.id" => properties.group = text(),
@@ -204,12 +228,12 @@ mod tests {
 
     #[test]
     fn settings_are_read_by_their_names() {
-        let text = "# a comment\n\nbootstrap.servers = a:1, b:2\ngroup.id=loader\nsecurity.protocol=sasl_ssl\n\
+        let text = "# a comment\n\nbootstrap.servers = a:1, b\ngroup.id=loader\nsecurity.protocol=sasl_ssl\n\
                     sasl.mechanisms=SCRAM-SHA-512\nsasl.username=u\nsasl.password= p=w \nssl.ca.location=/ca.pem\n\
                     ssl.certificate.location=/c.pem\nssl.key.location=/k.pem\nfetch.max.bytes=1000\n\
                     socket.timeout.ms=1500\n";
         let read = Properties::parse(text, "f").unwrap();
-        assert_eq!(read.brokers, ["a:1", "b:2"]);
+        assert_eq!(read.brokers, ["a:1", "b:9092"]);
         assert_eq!((read.group.as_deref(), read.tls, read.fetch_bytes), (Some("loader"), true, Some(1_000)));
         let sasl = read.sasl.clone().unwrap();
         assert_eq!((sasl.mechanism, sasl.password.as_str()), (Mechanism::ScramSha512, "p=w"));
@@ -227,6 +251,8 @@ mod tests {
             ("auto.offset.reset=secret\n", "f:1: auto.offset.reset is not", "--from"),
             ("isolation.level=read_uncommitted\n", "isolation.level", "never loaded"),
             ("enable.ssl.certificate.verification=false\n", "verification", "ssl.ca.location"),
+            ("bootstrap.servers=a:1,a b\n", "f:1: bootstrap.servers names no broker", "HOST:PORT"),
+            ("sasl.jaas.config=secret\n", "f:1: sasl.jaas.config is not", "sasl.password"),
             ("fetch.max.bytes=secret\n", "f:1: fetch.max.bytes takes", "correct"),
             ("security.protocol=secret\n", "security.protocol is unknown", "sasl_ssl"),
             ("sasl.username=secret\n", "does not use SASL", "sasl_ssl"),
