@@ -11,6 +11,7 @@ use millstream_document::source::{
 };
 use millstream_document::transform::{ExtendedJson, Transform};
 use millstream_engine::LoadRequest;
+use millstream_kafka::SCHEME;
 use millstream_model::{KeyError, KeyRequest};
 use millstream_objects::{Finder, is_object};
 use std::path::{Path, PathBuf};
@@ -203,6 +204,10 @@ pub fn sources(typed: &[PathBuf]) -> Result<(Vec<String>, Objects), Failure> {
                 objects.add(object);
             }
             continue;
+        }
+        if path.to_str().is_some_and(|text| text.starts_with(SCHEME)) {
+            let hint = "name files; to compare, load the topic once more, with another --into and --source-name";
+            return Err(Failure::user("a topic of Kafka is read by `millstream load` alone").hint(hint));
         }
         match pattern(path) {
             Some(pattern) => sources.extend(matching(pattern)?.iter().map(|path| spelling(path))),

@@ -73,6 +73,10 @@ fn options_of_files_do_not_go_with_a_topic_nor_those_of_topics_with_files() {
     }
     let said = load("kafka://127.0.0.1:1/t", &["a.ndjson"]);
     assert!(said.contains("a topic is loaded alone"), "{said}");
+    for command in [&["cat"][..], &["verify", "--into", "t", "--key", "id"]] {
+        let said = millstream(&[command, &["kafka://127.0.0.1:1/t"]].concat()).ends(2).stderr;
+        assert!(said.contains("a topic of Kafka is read by `millstream load`"), "{said}");
+    }
 }
 
 /// The last line of stderr as JSON.
