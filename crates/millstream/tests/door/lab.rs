@@ -147,6 +147,20 @@ async fn rivals_are_verified_and_skipped_where_their_programs_are_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn topics_are_skipped_where_no_broker_can_be_started() {
+    let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
+    let lab = Laboratory::new("topics", database).await;
+    let run = lab.run(&["--quick", "--set", "documents=2000", "--set", "jars=/nowhere"]).ends(0);
+    let record = lab.record();
+    for one in &record.runs {
+        assert_eq!(one.measures().is_some(), one.arm == "file/fresh", "{one:?}");
+        assert!(one.measures().is_some() || matches!(one.outcome, Outcome::Skipped(_)), "{one:?}");
+    }
+    assert!(run.stderr.contains("topic-4/fresh: skipped: "), "{run:?}");
+    lab.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn typed_columns_are_verified_and_sources_of_columns_skipped_where_pyarrow_is_missing() {
     let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
     let lab = Laboratory::new("columns", database).await;
