@@ -149,14 +149,17 @@ async fn a_load_that_is_killed_and_a_broker_that_is_killed_lose_and_double_nothi
     scene.create("events", 3, &[]).await;
     let mut wanted = scene.wanted("events", "events", "sum:value");
     wanted.load.batch_rows = 300;
-    for partition in 0..3 {
-        scene.write("events", partition, numbered(0..5_000)).await;
-    }
-    let mut rng = Cases::new(1).next().unwrap();
-    for end in [End::Kill, End::Stop, End::Kill] {
+    // Documents of each partition. There are more in each round, so that it has something to lose.
+    let mut written = 0;
+    for mut rng in Cases::new(3) {
+        let more = rng.i64(500..2_500);
+        for partition in 0..3 {
+            scene.write("events", partition, numbered(written..written + more)).await;
+        }
+        written += more;
         let (around, _) = surroundings(&scene.db);
         let client = scene.client(&wanted).await;
-        let documents = rng.u64(1..2_000);
+        let (documents, end) = (rng.u64(1..2_000), if rng.u8(..) < 170 { End::Kill } else { End::Stop });
         let mut loading = Box::pin(load(&wanted, client, &around));
         tokio::select! {
             ended = &mut loading => drop(ended.unwrap()),
@@ -184,15 +187,15 @@ async fn a_load_that_is_killed_and_a_broker_that_is_killed_lose_and_double_nothi
         };
         // The loads before this one may have read everything: only what comes now proves that it reads.
         for partition in 0..3 {
-            scene.write("events", partition, numbered(5_000..5_100)).await;
+            scene.write("events", partition, numbered(written..written + 100)).await;
         }
-        until("what came under the load is loaded", async || loaded(sum(5_100)).await).await;
+        until("what came under the load is loaded", async || loaded(sum(written + 100)).await).await;
         scene.broker.kill();
         scene.broker.start_again().await;
         for partition in 0..3 {
-            scene.write("events", partition, numbered(5_100..5_200)).await;
+            scene.write("events", partition, numbered(written + 100..written + 200)).await;
         }
-        until("what came afterwards is loaded", async || loaded(sum(5_200)).await).await;
+        until("what came afterwards is loaded", async || loaded(sum(written + 200)).await).await;
     };
     tokio::select! {
         ended = &mut loading => panic!("it ended by itself: {ended:?}"),
@@ -201,9 +204,10 @@ async fn a_load_that_is_killed_and_a_broker_that_is_killed_lose_and_double_nothi
     around.stop.stop(StopReason::Terminated);
     let outcome = loading.await.unwrap();
     assert!(outcome.error.is_none(), "{outcome:?}");
-    assert_eq!(outcome.account.counters.read, 3 * 5_200);
+    let each = u64::try_from(written).unwrap() + 200;
+    assert_eq!(outcome.account.counters.read, 3 * each);
     let offsets: Vec<u64> = outcome.account.partitions.iter().map(|one| one.offset).collect();
-    assert_eq!(offsets, [5_200; 3], "offsets equal documents");
+    assert_eq!(offsets, [each; 3], "offsets equal documents");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
