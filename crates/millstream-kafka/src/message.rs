@@ -119,7 +119,9 @@ impl Messages {
             };
         }
         let key = key.ok_or_else(|| Fault::new(Reason::KeyMissing, "the message has no key"))?;
-        let key = unframed(key).map_err(|fault| Fault::new(Reason::KeyType, format!("its key: {}", fault.detail)))?;
+        let binary = "the message's key is neither text nor JSON, but perhaps a binary number, or Avro or Protobuf in a \
+                      schema registry's frame; write keys as text or JSON";
+        let key = unframed(key).map_err(|_| Fault::new(Reason::KeyType, binary))?;
         let text = std::str::from_utf8(key)
             .map_err(|_| Fault::new(Reason::InvalidUtf8, "the message's key is neither text nor JSON"))?;
         if let Some(object) = object(text) {
@@ -280,6 +282,7 @@ mod tests {
             (Some(&b"\xff"[..]), Reason::InvalidUtf8),
             (Some(&b"{\"other\":1}"[..]), Reason::KeyMissing),
             (Some(&b"\x00\x00\x00\x00\x01\x02\x06abc"[..]), Reason::KeyType),
+            (Some(&b"\x00\x00\x00\x00\x00\x00\x00\x07"[..]), Reason::KeyType),
         ] {
             assert_eq!(document(&keyed, &record(key, Some(b"{}"))).unwrap_err().0, reason, "{key:?}");
         }
