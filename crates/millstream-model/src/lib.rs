@@ -3,8 +3,10 @@
 mod collection;
 mod date;
 mod decimal;
+mod document_form;
 mod fault;
 mod finding;
+mod given_back;
 mod key;
 pub mod key_bytes;
 mod key_error;
@@ -29,6 +31,7 @@ mod word;
 
 pub use collection::{CollectionName, NameError};
 pub use decimal::{is_decimal, put_decimal};
+pub use document_form::DocumentForm;
 pub use fault::{Fault, REASONS, Reason};
 pub use finding::{Bar, Change, Class, Danger, Evidence, Finding, Level, Repair, Restart};
 pub use key::{KeyColumn, KeySpec};

@@ -120,7 +120,7 @@ fn check(collection: &Collection, request: &DistinctRequest) -> Result<(), Error
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_model::{KeyColumn, KeyType};
+    use millstream_model::{DocumentForm, KeyColumn, KeyType};
     use millstream_pg::Explained as _;
 
     #[test]
@@ -130,6 +130,7 @@ mod tests {
             table_oid: 1,
             name: "t".parse().unwrap(),
             key: ["a", "b", "c"].map(column).into(),
+            doc: DocumentForm::Whole,
             adopted: false,
             present: true,
             replaced: false,

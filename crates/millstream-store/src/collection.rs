@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::schema::Schema;
-use millstream_model::{CollectionName, KeyColumn};
+use millstream_model::{CollectionName, DocumentForm, KeyColumn};
 use millstream_pg::{fill, json_rows};
 use serde::Deserialize;
 use tokio_postgres::Client;
@@ -17,6 +17,8 @@ pub struct Collection {
     pub name: CollectionName,
     /// Columns of the key, in index order.
     pub key: Vec<KeyColumn>,
+    /// What it stores of its documents.
+    pub doc: DocumentForm,
     /// Whether the table was there before Millstream.
     pub adopted: bool,
     /// Whether the table is still there.

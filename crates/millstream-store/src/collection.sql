@@ -5,6 +5,7 @@ select
     coalesce(n.nspname, k.schema_name)::text as schema,
     coalesce(t.relname, k.table_name)::text as table,
     k.key,
+    k.doc,
     k.adopted,
     t.oid is not null as present,
     t.oid is null and pg_catalog.to_regclass(pg_catalog.format('%I.%I', k.schema_name, k.table_name)) is not null

@@ -1,8 +1,9 @@
 -- Records a collection. If it is recorded already, its name is updated. So is its key, if somebody has changed the type of a
 -- key column: a load may spell a key otherwise, as in timestamptz:epoch, but not give it another type. Documents that wait
--- in segments have the key that they came with.
-insert into {schema}.collection as recorded (table_oid, schema_name, table_name, key, adopted)
-values ($1, $2, $3, ($4::text)::jsonb, $5)
+-- in segments have the key that they came with. What it stores of its documents never changes: readers would not know which
+-- document has what.
+insert into {schema}.collection as recorded (table_oid, schema_name, table_name, key, adopted, doc)
+values ($1, $2, $3, ($4::text)::jsonb, $5, $6)
 on conflict (table_oid) do update
 set schema_name = excluded.schema_name,
     table_name = excluded.table_name,
@@ -20,3 +21,4 @@ set schema_name = excluded.schema_name,
             then excluded.key
         else recorded.key
     end
+returning doc

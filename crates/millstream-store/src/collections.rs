@@ -11,7 +11,7 @@ use crate::prepared_holder::prepared_holder;
 use crate::schema::Schema;
 use crate::typed::GeneratedColumn;
 use crate::{models, orphaned_segments, segments};
-use millstream_model::{CollectionName, KeyColumn, shell_word};
+use millstream_model::{CollectionName, DocumentForm, KeyColumn, shell_word};
 use millstream_pg::advisory::COMPACTION;
 use millstream_pg::{json_rows, quote_name};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,8 @@ pub struct CollectionSummary {
     pub name: CollectionName,
     /// Columns of the key, in index order.
     pub key: Vec<KeyColumn>,
+    /// What it stores of its documents.
+    pub doc: DocumentForm,
     /// `log` while documents wait in segments, else `table`.
     pub layout: String,
     /// Whether the table was there before Millstream.

@@ -3,6 +3,7 @@ select
     coalesce(n.nspname, k.schema_name)::text as schema,
     coalesce(t.relname, k.table_name)::text as table,
     k.key,
+    k.doc,
     case when s.segments > 0 then 'log' else k.layout end as layout,
     k.adopted,
     t.oid is not null as present,

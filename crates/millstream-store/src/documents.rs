@@ -4,6 +4,7 @@ use crate::collection::Collection;
 use crate::error::Error;
 use crate::schema::Schema;
 use crate::segments;
+use crate::whole_document::whole_document;
 use millstream_model::key_bytes::key_texts;
 use millstream_model::{KeyColumn, put_literal, shell_word};
 use millstream_pg::{quote_identifier, quote_name};
@@ -22,7 +23,9 @@ pub async fn document(
     parts: &[String],
 ) -> Result<Option<String>, Error> {
     assert_eq!(parts.len(), collection.key.len(), "a part for each column");
-    let row = first(client, schema, collection, parts, |rows| format!("select doc::text from {rows} limit 1")).await?;
+    let whole = whole_document(collection.doc, &collection.key, "newest");
+    let query = |rows: &str| format!("select {whole}::pg_catalog.text from {rows} limit 1");
+    let row = first(client, schema, collection, parts, query).await?;
     Ok(row.map(|row| row.get(0)))
 }
 

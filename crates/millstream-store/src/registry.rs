@@ -5,41 +5,56 @@ use crate::error::Error;
 use crate::load::key_json;
 use crate::schema::Schema;
 use crate::segments;
-use millstream_model::{CollectionName, KeyColumn, KeySpec, shell_word};
+use millstream_model::{CollectionName, DocumentForm, KeyColumn, KeySpec, shell_word};
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, GenericClient, Transaction};
 
-/// The key of a table that a load made or adopted, `None` for any other table.
-pub async fn known_collection(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<KeySpec>, Error> {
+/// What is recorded of a table that a load made or adopted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Its key.
+    pub key: KeySpec,
+    /// What it stores of its documents.
+    pub doc: DocumentForm,
+}
+
+/// What is recorded of a table; `None` if no load has made or adopted it.
+///
+/// # Errors
+/// The server's, also if the role may not read our tables.
+pub async fn known_collection(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<Known>, Error> {
     if !schema.exists(client).await? {
         return Ok(None);
     }
-    let sql = schema.sql("select key::text from {schema}.collection where table_oid = $1");
+    let sql = schema.sql("select key::text, doc from {schema}.collection where table_oid = $1");
     let Some(row) = client.query_opt(&sql, &[&table_oid]).await? else { return Ok(None) };
     let columns: Vec<KeyColumn> = serde_json::from_str(row.get(0))
         .map_err(|_| Error::Ledger("a collection's key is not what this program writes"))?;
-    Ok(Some(KeySpec { columns }))
+    Ok(Some(Known { key: KeySpec { columns }, doc: form(row.get(1))? }))
 }
 
-/// The same for a reader; `None` also if the role may not read our tables.
-pub async fn known_spelling(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<KeySpec>, Error> {
-    match known_collection(client, schema, table_oid).await {
-        Err(Error::Postgres(error)) if error.sqlstate() == Some("42501") => Ok(None),
-        other => other,
-    }
-}
-
-/// Records a table as a collection. If it is recorded already, its name and the types of its key are updated.
+/// Records a table as a collection. If it is recorded already, its name and the types of its key are updated. Returns what
+/// it stores of its documents: what was recorded first.
+///
+/// # Errors
+/// The server's.
 pub async fn remember_collection(
     client: &impl GenericClient,
     schema: &Schema,
     table_oid: u32,
     name: &CollectionName,
-    key: &KeySpec,
+    known: &Known,
     adopted: bool,
-) -> Result<(), Error> {
+) -> Result<DocumentForm, Error> {
+    let Known { key, doc } = known;
     let sql = schema.sql(include_str!("collection_remember.sql"));
-    client.execute(&sql, &[&table_oid, &name.schema, &name.table, &key_json(key), &adopted]).await?;
-    Ok(())
+    let values: [&(dyn ToSql + Sync); 6] =
+        [&table_oid, &name.schema, &name.table, &key_json(key), &adopted, &doc.name()];
+    form(client.query_one(&sql, &values).await?.get(0))
+}
+
+fn form(name: &str) -> Result<DocumentForm, Error> {
+    DocumentForm::by_name(name).ok_or(Error::Ledger("what a collection stores of its documents cannot be read"))
 }
 
 /// Deletes the record of a collection of this name that waits for a restore of its table, because a load has created

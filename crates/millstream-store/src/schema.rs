@@ -4,7 +4,7 @@ use millstream_pg::{quote_identifier, quote_literal, template};
 use std::fmt;
 
 /// Version of the tables that this program works with.
-pub const SCHEMA_VERSION: i32 = 3;
+pub const SCHEMA_VERSION: i32 = 4;
 
 /// The skip scan for distinct values, as a text for SQL's `format`. Our function in the database fills it in.
 /// `distinct` of the crate `millstream-publish` fills it in itself, because the first call of such a function costs a

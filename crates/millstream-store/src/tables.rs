@@ -9,7 +9,12 @@ use tokio_postgres::Client;
 
 /// The steps that make each version of the tables from the one before, the first from nothing. Never change a step that
 /// was released.
-const STEPS: [&str; 3] = [include_str!("schema.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("schema.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 
 const _: () = assert!(STEPS.len() == SCHEMA_VERSION.unsigned_abs() as usize);
 

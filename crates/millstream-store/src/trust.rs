@@ -165,7 +165,13 @@ mod tests {
 
     #[test]
     fn every_table_and_function_that_we_make_is_checked() {
-        let made = [include_str!("schema.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")].concat();
+        let made = [
+            include_str!("schema.sql"),
+            include_str!("schema_2.sql"),
+            include_str!("schema_3.sql"),
+            include_str!("schema_4.sql"),
+        ];
+        let made = made.concat();
         let names = |word: &str| -> Vec<String> {
             let start = format!("create {word} {{schema}}.");
             let ends = |c: char| !c.is_ascii_alphanumeric() && c != '_';

@@ -1,7 +1,7 @@
 //! Our tables in a fresh database, and the collection `events` in them.
 
-use millstream_model::{Counters, KeyColumn, KeySpec, KeyType};
-use millstream_store::{Advance, Identity, Schema, TableMark, lane, load, remember_collection};
+use millstream_model::{Counters, DocumentForm, KeyColumn, KeySpec, KeyType};
+use millstream_store::{Advance, Identity, Known, Schema, TableMark, lane, load, remember_collection};
 use millstream_testkit::TestDatabase;
 use tokio_postgres::types::FromSqlOwned;
 use tokio_postgres::{Client, Statement};
@@ -9,6 +9,11 @@ use tokio_postgres::{Client, Statement};
 /// A key of one column that is also the member.
 pub(crate) fn key(key_type: KeyType) -> KeySpec {
     KeySpec { columns: vec![KeyColumn { name: "id".into(), path: vec!["id".into()], key_type }] }
+}
+
+/// What is recorded of a collection of whole documents with that key.
+pub(crate) fn known(key_type: KeyType) -> Known {
+    Known { key: key(key_type), doc: DocumentForm::Whole }
 }
 
 pub(crate) struct Scene {
@@ -26,8 +31,8 @@ impl Scene {
         let table = "set search_path = public; create table events (id text primary key, doc jsonb not null)";
         client.batch_execute(table).await.unwrap();
         let table_oid = client.query_one("select 'events'::regclass::oid", &[]).await.unwrap().get(0);
-        let (name, key) = ("public.events".parse().unwrap(), key(KeyType::Text));
-        remember_collection(&client, &schema, table_oid, &name, &key, false).await.unwrap();
+        let name = "public.events".parse().unwrap();
+        remember_collection(&client, &schema, table_oid, &name, &known(KeyType::Text), false).await.unwrap();
         Self { db, client, schema, table_oid }
     }
 

@@ -1,11 +1,11 @@
 //! Our tables are made once, upgraded with what is in them, and kept from roles without rights.
 
-use crate::scene::{Scene, key};
+use crate::scene::{Scene, known};
 use futures_util::future::join_all;
-use millstream_model::KeyType;
+use millstream_model::{DocumentForm, KeyType};
 use millstream_pg::{ErrorKind, Explained};
 use millstream_store::{
-    DISTINCT_WALK, Error, SCHEMA_VERSION, Schema, Versions, collections, known_collection, known_spelling, load, loads,
+    DISTINCT_WALK, Error, Known, SCHEMA_VERSION, Schema, Versions, collections, known_collection, load, loads,
     remember_collection,
 };
 use millstream_testkit::{each_build, every_build};
@@ -67,7 +67,8 @@ async fn older_tables_keep_their_records_and_newer_ones_are_refused() {
         let progress = load::progress(&client, &schema, 1).await.unwrap();
         assert!(progress.floors.iter().all(|floor| floor.offset == 77));
         let listed = collections::list(&client, &schema).await.unwrap();
-        assert_eq!(listed.iter().map(|one| (one.present, one.loads)).collect::<Vec<_>>(), [(true, 1)]);
+        let listed: Vec<_> = listed.iter().map(|one| (one.present, one.loads, one.doc)).collect();
+        assert_eq!(listed, [(true, 1, DocumentForm::Whole)]);
 
         client.batch_execute("update older.meta set schema_version = 999").await.unwrap();
         let newer = [schema.exists(&client).await.map(|_| ()), schema.ensure(&mut client).await.map(|_| ())];
@@ -91,7 +92,6 @@ async fn roles_see_and_write_what_they_have_rights_for() {
         guest.batch_execute(&format!("create role {role}; set role {role}")).await.unwrap();
         let outside = known_collection(&guest, &schema, oid).await.unwrap_err();
         assert_eq!(outside.kind(), ErrorKind::Rights, "{outside:?}");
-        assert_eq!(known_spelling(&guest, &schema, oid).await.unwrap(), None);
         let versions = Versions { table_oid: oid, collection: &name, path: "at" };
         assert_eq!(versions.known(&guest, &schema).await.unwrap(), None);
 
@@ -103,11 +103,11 @@ async fn roles_see_and_write_what_they_have_rights_for() {
         // What would follow the names of tables is left to others.
         scene.client.batch_execute("alter table events rename to renamed").await.unwrap();
         assert_eq!(schema.ensure(&mut guest).await.unwrap(), None);
-        assert_eq!(known_spelling(&guest, &schema, oid).await.unwrap(), Some(key(KeyType::Text)));
+        assert_eq!(known_collection(&guest, &schema, oid).await.unwrap(), Some(known(KeyType::Text)));
         assert_eq!(loads::find(&guest, &schema, load_id).await.unwrap().unwrap().state, "running");
         assert!(collections::list(&guest, &schema).await.unwrap()[0].name.to_string().ends_with("renamed"));
         for refused in [
-            remember_collection(&guest, &schema, oid, &name, &key(KeyType::Bigint), false).await.unwrap_err(),
+            remember_collection(&guest, &schema, oid, &name, &known(KeyType::Bigint), false).await.unwrap_err(),
             load::insert(&mut guest, &schema, &scene.identity(), 1).await.unwrap_err(),
         ] {
             assert_eq!(refused.kind(), ErrorKind::Rights, "{refused:?}");
@@ -119,6 +119,29 @@ async fn roles_see_and_write_what_they_have_rights_for() {
         // Whoever may write them follows.
         schema.ensure(&mut scene.client).await.unwrap();
         assert_eq!(scene.one::<String>("select table_name from millstream.collection").await, "renamed");
+    })
+    .await;
+}
+
+/// Readers of a collection put back what they find recorded. If it changed, they would show keys in documents that had none.
+#[tokio::test]
+async fn what_a_collection_stores_of_its_documents_is_recorded_once() {
+    every_build(async |db| {
+        let scene = Scene::new(db).await;
+        let (client, schema) = (&scene.client, &scene.schema);
+        let make = "create table public.kept (id text primary key, doc jsonb not null)";
+        client.batch_execute(make).await.unwrap();
+        let (oid, name) =
+            (scene.one::<u32>("select 'public.kept'::regclass::oid").await, "public.kept".parse().unwrap());
+        let without = Known { doc: DocumentForm::WithoutKey, ..known(KeyType::Text) };
+        for again in [without.clone(), known(KeyType::Text), known(KeyType::Bigint)] {
+            let recorded = remember_collection(client, schema, oid, &name, &again, false).await.unwrap();
+            assert_eq!(recorded, DocumentForm::WithoutKey);
+        }
+        let found = known_collection(client, schema, oid).await.unwrap();
+        assert_eq!(found, Some(Known { doc: DocumentForm::WithoutKey, ..known(KeyType::Bigint) }));
+        let found = collections::find(client, schema, &name).await.unwrap().unwrap();
+        assert_eq!(found.doc, DocumentForm::WithoutKey);
     })
     .await;
 }

@@ -1,6 +1,6 @@
 //! A load that read nothing leaves no trace, unless something refers to it or to its table.
 
-use crate::scene::{Scene, batch, key};
+use crate::scene::{Scene, batch, known};
 use millstream_model::KeyType;
 use millstream_store::{Identity, discard_unread, load, remember_collection, withdraw};
 use millstream_testkit::each_build;
@@ -36,8 +36,8 @@ async fn only_what_nobody_uses_is_removed() {
             let made = format!("create table {table} (id text primary key, doc jsonb not null)");
             scene.client.batch_execute(&made).await.unwrap();
             let table_oid = scene.one(&format!("select '{table}'::regclass::oid")).await;
-            let (name, key) = (table.parse().unwrap(), key(KeyType::Text));
-            remember_collection(&scene.client, &schema, table_oid, &name, &key, false).await.unwrap();
+            let (name, known) = (table.parse().unwrap(), known(KeyType::Text));
+            remember_collection(&scene.client, &schema, table_oid, &name, &known, false).await.unwrap();
             let identity = Identity { table_oid, ..scene.identity() };
             let load_id = load::insert(&mut scene.client, &schema, &identity, 1).await.unwrap();
             scene.client.batch_execute(&before.replace("events", &table)).await.unwrap();

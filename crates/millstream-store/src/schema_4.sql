@@ -1,0 +1,3 @@
+-- Version 4 of the tables: a collection knows what it stores of its documents. `without-key` leaves out the members that
+-- columns of the key have. A program that does not know this would store whole documents, and read others than were loaded.
+alter table {schema}.collection add column doc text not null default 'whole';
