@@ -3,7 +3,7 @@
 use crate::limits::{MEMORY_BATCHES, SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::{Folding, Mode};
 use crate::request::{LoadRequest, SkipUnchanged};
-use millstream_document::decode::Fitting;
+use millstream_document::decode::{Fitting, LeftOut};
 use millstream_model::{KeySpec, KeyType};
 use millstream_pg::SessionSettings;
 use millstream_store::{Check, Identity, NamedVersion, Schema, TypedColumn};
@@ -33,6 +33,8 @@ pub(crate) struct LoadPlan {
     pub(crate) fitting: Option<Fitting>,
     /// The table's typed columns.
     pub(crate) columns: Vec<TypedColumn>,
+    /// What documents leave out when they are stored.
+    pub(crate) left_out: Option<LeftOut>,
 }
 
 /// What of a table decides how documents are written.
@@ -152,6 +154,7 @@ pub(crate) mod tests {
             folding: Folding::Always,
             fitting: None,
             columns: Vec::new(),
+            left_out: None,
         }
     }
 

@@ -13,7 +13,7 @@ use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_document::limits::TRANSFORM_OUTCOMES_MAX;
 use millstream_document::members;
 use millstream_document::transform;
-use millstream_model::{Fault, KeySpec, Position, Reason, TransformCounts};
+use millstream_model::{DocumentForm, Fault, KeySpec, Position, Reason, TransformCounts};
 use millstream_pg::{ConnInfo, SessionSettings};
 use millstream_store::TypedColumn;
 use serde::Serialize;
@@ -33,6 +33,8 @@ pub struct DryRun {
     pub columns: Vec<String>,
     /// The statement that would create the table; `null` if the table exists and fits.
     pub ddl: Option<String>,
+    /// What the table stores of the documents.
+    pub doc: DocumentForm,
     /// The checks asked for, as the server spells them.
     pub checks: Vec<String>,
     /// Nothing wrong, but worth a line.
@@ -89,6 +91,7 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
         columns: prospect.column_reasons,
         version: prospect.version,
         ddl: prospect.ddl,
+        doc: prospect.doc,
         checks: prospect.checks,
         warnings,
         read: 0,

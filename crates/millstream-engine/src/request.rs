@@ -13,7 +13,7 @@ use millstream_document::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, COLUMNS_INFERRED
 use millstream_document::source::{Dialect, Location, Objects};
 use millstream_document::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
-use millstream_model::{CollectionName, KeyRequest};
+use millstream_model::{CollectionName, DocumentForm, KeyRequest};
 use millstream_store::{Schema, TypedColumn};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,6 +99,8 @@ pub struct LoadRequest {
     pub checks: Vec<String>,
     /// Typed columns that the table must have.
     pub columns: AskedColumns,
+    /// What the column `doc` holds of the documents. `None`: what it holds in the collection, or all of them in a new one.
+    pub doc: Option<DocumentForm>,
     /// Whether an existing table may be used that no load has created.
     pub adopt: bool,
     /// Whether to resume an unfinished load of the same identity.
@@ -160,6 +162,7 @@ impl LoadRequest {
             skip_unchanged: SkipUnchanged::default(),
             checks: Vec::new(),
             columns: AskedColumns::default(),
+            doc: None,
             adopt: false,
             resume: true,
             lanes: None,

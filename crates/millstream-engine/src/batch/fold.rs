@@ -4,6 +4,7 @@ use super::met::Met;
 use super::part::{Part, Row};
 use crate::limits::{CACHE_LINE_BYTES, COMPARED_BYTES_MAX, KEY_TURNS_MAX, WARMED_GROUPS, WARMED_LINES};
 use crate::merge::{Folded, Folding, Member, Mode, Written};
+use millstream_document::decode::LeftOut;
 use millstream_model::Counters;
 use millstream_store::RejectedDocument;
 use std::hint::black_box;
@@ -118,13 +119,19 @@ impl Batch {
         part.key(row)
     }
 
-    /// The key of a group and what it writes under a mode.
-    pub(crate) fn winner(&self, group: &Group, mode: &Mode) -> (&[u8], Folded<'_>) {
+    /// The key of a group and what it writes under a mode. Documents are folded whole: one may spell the key otherwise than
+    /// the last. What is stored leaves something out, if anything.
+    pub(crate) fn winner(&self, group: &Group, mode: &Mode, left_out: Option<&LeftOut>) -> (&[u8], Folded<'_>) {
         let (part, row) = self.member(group.members.start);
-        let folded = match group.len() {
+        let mut folded = match group.len() {
             1 => mode.fold(&[part.member(row)]),
             _ => mode.fold(&self.list(group)),
         };
+        if let Some(left_out) = left_out {
+            let mut left = Vec::with_capacity(folded.document.len());
+            left_out.put(&folded.document, &mut left);
+            folded.document = left.into();
+        }
         (part.key(row), folded)
     }
 
@@ -145,10 +152,15 @@ impl Batch {
 
     /// Key and [`winner`](Self::winner) of each group. In key order the documents are scattered in memory. So those of
     /// several groups are loaded into the cache together, instead of waiting for one after another.
-    pub(crate) fn winners(&self, groups: &[Group], mode: &Mode) -> impl Iterator<Item = (&[u8], Folded<'_>)> {
+    pub(crate) fn winners(
+        &self,
+        groups: &[Group],
+        mode: &Mode,
+        left_out: Option<&LeftOut>,
+    ) -> impl Iterator<Item = (&[u8], Folded<'_>)> {
         groups.chunks(WARMED_GROUPS).flat_map(move |groups| {
             self.warm(groups);
-            groups.iter().map(move |group| self.winner(group, mode))
+            groups.iter().map(move |group| self.winner(group, mode, left_out))
         })
     }
 
@@ -338,6 +350,7 @@ fn prefix(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_model::{DocumentForm, KeyRequest, KeySpec};
 
     #[test]
     fn prefixes_sort_like_their_bytes() {
@@ -402,6 +415,25 @@ mod tests {
             assert_eq!(groups, rounds, "{folding:?}");
             assert_eq!(batch.turns(&mode, folding), rounds.len().max(1), "{folding:?}");
             assert_eq!(batch.folded_away(batch.groups(), folding).count(), folded_away, "{folding:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_decided_after_folding() {
+        let key = KeySpec::from_requests(&KeyRequest::parse_list("id:text").unwrap()).unwrap();
+        let left_out = LeftOut::of(DocumentForm::WithoutKey, &key.columns).unwrap();
+        let (number, text) = (r#"{"id":7,"a":1}"#, r#"{"id":"7","b":2}"#);
+        for (mode, documents, sent) in [
+            ("merge", [number, text], r#"{"a":1,"b":2}"#),
+            ("merge", [text, number], r#"{"a":1,"b":2,"id":7}"#),
+            ("replace", [number, text], r#"{"b":2}"#),
+            ("keep", [number, text], number),
+        ] {
+            let batch = Batch::new(vec![part(&documents)]);
+            let mode: Mode = mode.parse().unwrap();
+            let found: Vec<_> = batch.winners(batch.groups(), &mode, Some(&left_out)).collect();
+            assert_eq!(found.len(), 1, "both are of one key");
+            assert_eq!(String::from_utf8_lossy(&found[0].1.document), sent, "{mode}");
         }
     }
 

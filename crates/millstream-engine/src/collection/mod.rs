@@ -4,6 +4,7 @@ mod check;
 mod definition;
 mod fitness;
 mod folding;
+mod form;
 mod name;
 mod sample;
 mod schema;
@@ -22,15 +23,15 @@ use crate::plan::{LoadPlan, TableTraits};
 use crate::request::LoadRequest;
 use crate::turns::Turns;
 use crate::watched::Watched;
-use millstream_document::decode;
+use millstream_document::decode::{self, LeftOut};
 use millstream_failpoint as failpoint;
-use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, KeyType, VersionType, path_text};
+use millstream_model::{CollectionName, DocumentForm, KeyColumn, KeyRequest, KeySpec, KeyType, VersionType, path_text};
 use millstream_pg::catalog::{self, Table};
 use millstream_pg::{Connection, quote_name};
 use millstream_store::collections::Collection;
 use millstream_store::models::TRIGGER_PREFIX;
 use millstream_store::truncation::{self, Found};
-use millstream_store::{Access, Schema, TypedColumn, Versions, checks};
+use millstream_store::{Access, Known, Schema, TypedColumn, Versions, checks};
 use std::time::Duration;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, GenericClient};
@@ -62,10 +63,19 @@ pub(crate) struct Prospect {
     pub(crate) column_reasons: Vec<String>,
     /// The type of the version that the mode compares, and why.
     pub(crate) version: Option<String>,
+    /// What the table stores of the documents.
+    pub(crate) doc: DocumentForm,
     /// The table, if it exists.
     table: Option<u32>,
     traits: TableTraits,
     pub(crate) mode: Mode,
+}
+
+impl Prospect {
+    /// What is to be recorded of the collection.
+    fn known(&self) -> Known {
+        Known { key: self.key.clone(), doc: self.doc }
+    }
 }
 
 /// A table that is there, and what the load found or was about to create.
@@ -93,7 +103,10 @@ pub(crate) async fn foresee(
         let (key, reasons, mut warnings) = infer(request, feed).await?;
         let Typed { columns: typed, reasons: column_reasons, warnings: left_out } =
             typed::chosen(request, feed).await?;
+        let doc = form::agreed(request, None, &key, &mode, &typed)?;
         warnings.extend(left_out.into_iter().chain(warning));
+        warnings.extend(form::warning(doc, &key, !request.checks.is_empty()));
+        let reasons = form::noted(doc, &key, reasons);
         let mut columns = key_columns(&key);
         columns.push("doc jsonb not null".to_owned());
         columns.extend(typed.iter().map(TypedColumn::generated));
@@ -111,6 +124,7 @@ pub(crate) async fn foresee(
             columns: typed,
             column_reasons,
             version,
+            doc,
             table: None,
             traits,
             mode,
@@ -118,11 +132,15 @@ pub(crate) async fn foresee(
     };
     forget_own_triggers(&mut table);
     let known = millstream_store::known_collection(client, schema, table.oid).await?;
-    let (key, mut warnings) = fitness::check(request, &table, known.as_ref())?;
+    let (key, mut warnings) = fitness::check(request, &table, known.as_ref().map(|known| &known.key))?;
     let Typed { columns, reasons: column_reasons, warnings: others } = typed::required(request, &table, feed).await?;
     warnings.extend(others.into_iter().chain(warning));
     warnings.extend(millstream_store::foreign_code(client, schema, table.oid, Access::Write).await?);
+    let doc = form::agreed(request, known.map(|known| known.doc), &key, &mode, &columns)?;
+    let has_checks = !(request.checks.is_empty() && table.checks.is_empty());
+    warnings.extend(form::warning(doc, &key, has_checks));
     let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
+    let reasons = form::noted(doc, &key, reasons);
     let checks = table_checks(control, schema, request, &table, &mut warnings).await;
     let checks = name::explained(client, name, table.oid, checks).await?;
     let traits = traits(&table, &mode, &checks);
@@ -138,6 +156,7 @@ pub(crate) async fn foresee(
         columns,
         column_reasons,
         version,
+        doc,
         table: oid,
         traits,
         mode,
@@ -199,7 +218,7 @@ pub(crate) async fn provide(
     let (name, schema) = (&request.collection, &request.schema);
     let mut prospect = foresee(control, schema, request, feed).await?;
     let Some(ddl) = prospect.ddl.clone() else { return Ok(Provided { prospect, made: None }) };
-    let made = create(control, schema, name, &ddl, &prospect.key).await?;
+    let made = create(control, schema, name, &ddl, &prospect.known()).await?;
     if made.is_none() {
         prospect = foresee(control, schema, request, feed).await?;
         if let Some(ddl) = &prospect.ddl {
@@ -255,7 +274,11 @@ async fn settle(
     observer: &dyn Observer,
 ) -> Result<PreparedCollection, Error> {
     let (name, schema) = (&request.collection, &request.schema);
-    millstream_store::remember_collection(&control.client, schema, table, name, &prospect.key, true).await?;
+    let known = prospect.known();
+    let doc = millstream_store::remember_collection(&control.client, schema, table, name, &known, true).await?;
+    if doc != prospect.doc {
+        return Err(Error::TableChanged { collection: name.clone(), what: "what it stores of its documents" });
+    }
     if request.layout.fills_table {
         // Lost runs whose documents would wait to be merged over those of this load.
         millstream_store::close_lost_appenders(&mut control.client, schema, table).await?;
@@ -291,6 +314,7 @@ async fn settle(
         request: request.clone(),
         mode,
         key_types: prospect.key.types(),
+        left_out: LeftOut::of(doc, &prospect.key.columns),
         key: prospect.key,
         table_oid: table,
         table_empty: !filled,
@@ -350,7 +374,7 @@ async fn create(
     schema: &Schema,
     name: &CollectionName,
     ddl: &str,
-    key: &KeySpec,
+    known: &Known,
 ) -> Result<Option<u32>, Error> {
     let transaction = control.client.transaction().await?;
     match transaction.batch_execute(ddl).await {
@@ -359,7 +383,7 @@ async fn create(
     }
     let table = oid(&transaction, name).await?;
     millstream_store::forget_waiting(&transaction, schema, name).await?;
-    millstream_store::remember_collection(&transaction, schema, table, name, key, false).await?;
+    millstream_store::remember_collection(&transaction, schema, table, name, known, false).await?;
     transaction.commit().await?;
     Ok(Some(table))
 }

@@ -26,7 +26,7 @@ use millstream_input::Sorter;
 use millstream_model::{Counters, shell_word};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
 use millstream_store::segments::{self, Seen};
-use millstream_store::{Access, foreign_code, foreign_owner};
+use millstream_store::{Access, Error as StoreError, Schema, foreign_code, foreign_owner, known_collection};
 use record::{Origin, head};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -142,7 +142,7 @@ pub async fn verify(
     let started = Instant::now();
     let mut feed = Feed::open(&request.load, Arc::clone(&tally))?;
     let connection = millstream_pg::connect(db, &session()).await?;
-    let (reading, is_view, warnings) = table(&connection, &request.load).await?;
+    let Table { reading, is_view, unseen, warnings } = table(&connection, &request.load).await?;
     observer.warn(warnings.iter().cloned());
     let (schema, oid) = (request.load.schema.clone(), Some(reading.table_oid));
     let typed = collection::decide_version_type(&connection.client, &schema, &request.load, oid, &mut feed).await?;
@@ -162,8 +162,23 @@ pub async fn verify(
     let session = if is_view { session() } else { session().without_views_past_policies() };
     let connection = millstream_pg::connect(db, &session).await?;
     let stored = Stored::open(&connection.client, &schema, &reading).await?;
-    let found = comparison::compare(folding, stored, reading.key.types(), request, found).await?;
+    let mut found = comparison::compare(folding, stored, reading.key.types(), request, found).await?;
+    if let Some(warning) = unseen.filter(|_| found.different > 0) {
+        observer.warn([warning.clone()]);
+        found.warnings.push(warning);
+    }
     Ok(Verification { seconds: started.elapsed().as_secs_f64(), ..found })
+}
+
+/// The table to verify.
+struct Table {
+    /// How to read it.
+    reading: TableReading,
+    is_view: bool,
+    /// Why documents may only seem to be different: what is recorded of the table cannot be seen.
+    unseen: Option<String>,
+    /// What deserves a warning.
+    warnings: Vec<String>,
 }
 
 /// The session is read-only, whatever the role may do.
@@ -173,8 +188,8 @@ fn session() -> SessionSettings {
         .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"))
 }
 
-/// How to read the table, whether it is a view, and what deserves a warning.
-async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableReading, bool, Vec<String>), Error> {
+/// Looks at the table.
+async fn table(connection: &Connection, load: &LoadRequest) -> Result<Table, Error> {
     let name = &load.collection;
     let found = catalog::table(&connection.client, &name.schema, &name.table).await?;
     let table = found.ok_or_else(|| Error::Unverifiable {
@@ -206,14 +221,30 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableRead
         let role = &connection.server.role;
         warnings.push(format!("row-level security may hide rows from role {role}, which are then missing"));
     }
-    let mut key = load.key.clone();
-    if let Some(known) = millstream_store::known_spelling(&connection.client, &schema, table.oid).await? {
-        for column in key.iter_mut().filter(|column| column.key_type.is_none()) {
-            let same = known.columns.iter().find(|c| c.name == column.column && c.key_type.is_spelled());
-            column.key_type = same.map(|c| c.key_type);
+    let (known, unseen) = match known_collection(&connection.client, &schema, table.oid).await {
+        Err(StoreError::Postgres(error)) if error.sqlstate() == Some("42501") => {
+            (None, Some(unseen(&connection.server.role, &schema)))
         }
+        known => (known?, None),
+    };
+    let mut key = load.key.clone();
+    let Some(known) = known else {
+        return Ok(Table { reading: TableReading::of(name, &table, &key)?, is_view, unseen, warnings });
+    };
+    for column in key.iter_mut().filter(|column| column.key_type.is_none()) {
+        let same = known.key.columns.iter().find(|c| c.name == column.column && c.key_type.is_spelled());
+        column.key_type = same.map(|c| c.key_type);
     }
-    Ok((TableReading::of(name, &table, &key)?, is_view, warnings))
+    let reading = TableReading::of(name, &table, &key)?.of_collection(&known);
+    Ok(Table { reading, is_view, unseen, warnings })
+}
+
+/// What differences may be if a role cannot see what the collection stores of its documents.
+fn unseen(role: &str, schema: &Schema) -> String {
+    format!(
+        "role {role} may not read {schema}.collection: if the documents were loaded with --doc without-key, their keys are \
+         not put back, and they only seem to be different"
+    )
 }
 
 /// Reads all sources into sorted runs. The counts are of documents read and rejected.

@@ -6,8 +6,8 @@ use millstream_model::key_bytes::{key_texts, put_from_wire};
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table};
 use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_name};
-use millstream_store::Schema;
 use millstream_store::segments::{self, Seen};
+use millstream_store::{Known, Schema, whole_document};
 use std::pin::Pin;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, RowStream};
@@ -39,6 +39,8 @@ pub(crate) struct TableReading {
     name: CollectionName,
     selected: String,
     order: String,
+    /// The document of a row, as SQL over `newest`.
+    document: String,
 }
 
 impl TableReading {
@@ -81,8 +83,13 @@ impl TableReading {
             selected.push(expression);
             columns.push(KeyColumn { name: request.column.clone(), path: request.path.clone(), key_type });
         }
-        let (selected, order) = (selected.join(", "), order.join(", "));
-        Ok(Self { key: KeySpec { columns }, table_oid: table.oid, name: name.clone(), selected, order })
+        let (selected, order, document) = (selected.join(", "), order.join(", "), "newest.doc".to_owned());
+        Ok(Self { key: KeySpec { columns }, table_oid: table.oid, name: name.clone(), selected, order, document })
+    }
+
+    /// The same for a table that is recorded as a collection, which may store less than whole documents.
+    pub(super) fn of_collection(self, known: &Known) -> Self {
+        Self { document: whole_document(known.doc, &known.key.columns, "newest"), ..self }
     }
 }
 
@@ -178,7 +185,7 @@ pub(crate) struct Stored {
 impl Stored {
     /// Begins to read segments and table in one snapshot.
     pub(super) async fn open(client: &Client, schema: &Schema, reading: &TableReading) -> Result<Self, Error> {
-        let TableReading { key, table_oid, name, selected, order } = reading;
+        let TableReading { key, table_oid, name, selected, order, document } = reading;
         let segments = match segments::seen(client, schema).await? {
             Seen::Listed => {
                 match schema.exists(client).await {
@@ -193,7 +200,7 @@ impl Stored {
         };
         let keys: Vec<String> = key.columns.iter().map(|column| quote_identifier(&column.name)).collect();
         let relation = segments::newest(schema, &quote_name(name), &keys, &segments);
-        let sql = format!("select {selected}, doc from {relation} as newest order by {order}");
+        let sql = format!("select {selected}, {document} from {relation} as newest order by {order}");
         Self::select(client, &sql, reading).await
     }
 

@@ -44,7 +44,7 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
 /// Writes groups that [`fit`].
 pub(super) async fn upsert(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Written, Error> {
     let (mut keys, mut documents) = (Keys::new(&session.plan.key_types), Vec::new());
-    for (key, folded) in batch.winners(groups, &session.plan.mode) {
+    for (key, folded) in session.winners(batch, groups) {
         keys.push(key);
         documents.put_i32(i32::try_from(folded.document.len() + 1).expect("a document is below 2 GiB"));
         documents.put_u8(copy::JSONB_VERSION);

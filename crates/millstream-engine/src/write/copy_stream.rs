@@ -123,7 +123,7 @@ async fn send(
         session.plan.key_types.len() + 1 + if marked { MARKS } else { 0 } + if turns.is_some() { PLACES } else { 0 };
     let mut buffer = BytesMut::with_capacity(2 * COPY_MESSAGE_BYTES);
     buffer.put_slice(copy::HEADER);
-    for (place, (key, folded)) in (0..).zip(batch.winners(groups, &session.plan.mode)) {
+    for (place, (key, folded)) in (0..).zip(session.winners(batch, groups)) {
         let document = &folded.document;
         copy::begin_row(&mut buffer, columns);
         put_copy_fields(&session.plan.key_types, key, &mut buffer);

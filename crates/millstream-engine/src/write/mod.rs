@@ -35,7 +35,7 @@ pub(crate) use texts::Texts;
 use crate::batch::{Batch, Group, Part};
 use crate::error::Error;
 use crate::layout::{LOG, Layout, TABLE};
-use crate::merge::Written;
+use crate::merge::{Folded, Written};
 use crate::plan::LoadPlan;
 use futures_util::future::BoxFuture;
 use millstream_store::GUARD_SQLSTATE;
@@ -113,6 +113,11 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
+    /// The key of each group and what is sent for it.
+    pub(crate) fn winners(self, batch: &'a Batch, groups: &'a [Group]) -> impl Iterator<Item = (&'a [u8], Folded<'a>)> {
+        batch.winners(groups, &self.plan.mode, self.plan.left_out.as_ref())
+    }
+
     /// Writes groups with a writer. `None` if it cannot write them; the caller then rolls back and chooses another
     /// writer.
     ///

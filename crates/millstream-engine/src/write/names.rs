@@ -1,7 +1,7 @@
 //! What the statements of a load are made of: names in SQL, and what its mode and its table make of an upsert.
 
 use crate::plan::LoadPlan;
-use millstream_pg::{by_key, quote_identifier, quote_name};
+use millstream_pg::{by_key, quote_identifier, quote_literal, quote_name};
 
 /// A load as its statements see it. Names are quoted.
 pub(super) struct Names<'a> {
@@ -65,7 +65,24 @@ impl<'a> Names<'a> {
 
     /// What replaces a stored document; `None` if it stays.
     pub(super) fn replaced(&self, new: &str) -> Option<String> {
-        self.plan.mode.set(self.plan.schema(), new, "stored.doc")
+        self.plan.mode.set(self.plan.schema(), new, &self.stored())
+    }
+
+    /// The stored document, into which a new one is merged. Where documents leave members out, the stored one may have them
+    /// in a spelling that the new one does not have any more.
+    fn stored(&self) -> String {
+        let LoadPlan { mode, left_out, .. } = self.plan;
+        match left_out {
+            Some(left_out) if !mode.stores_documents() && !mode.adds_up() => {
+                let names: Vec<String> = left_out.names().map(quote_literal).collect();
+                format!(
+                    "(case pg_catalog.jsonb_typeof(stored.doc) when 'object' then \
+                     stored.doc operator(pg_catalog.-) array[{}]::pg_catalog.text[] else stored.doc end)",
+                    names.join(", ")
+                )
+            }
+            _ => "stored.doc".to_owned(),
+        }
     }
 
     /// What an upsert does to a stored row whose document becomes `set`.

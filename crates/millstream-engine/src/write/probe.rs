@@ -160,7 +160,7 @@ impl<'t> Asked<'t> {
         let mut keys = Keys::new(&session.plan.key_types);
         let (mut places, mut fingerprints) = (Vec::new(), Vec::with_capacity(groups.len()));
         let (mut writer, mut text) = (JsonbText::default(), Vec::new());
-        for (place, (key, folded)) in (1_i64..).zip(batch.winners(groups, &session.plan.mode)) {
+        for (place, (key, folded)) in (1_i64..).zip(session.winners(batch, groups)) {
             keys.push(key);
             if keys.columns.len() > 1 {
                 places.put_i32(8);

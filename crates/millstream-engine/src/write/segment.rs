@@ -9,12 +9,13 @@ use super::{OpenLane, Opening};
 use crate::batch::Part;
 use crate::error::Error;
 use crate::limits::{COPY_MESSAGE_BYTES, SEGMENT_FLUSH_AFTER};
+use crate::plan::LoadPlan;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use futures_util::future::BoxFuture;
 use millstream_failpoint as failpoint;
 use millstream_model::key_bytes::put_copy_fields;
-use millstream_model::{Counters, KeyType, Position};
+use millstream_model::{Counters, Position};
 use millstream_pg::{Failures, copy};
 use millstream_store::{RejectedDocument, segments};
 use std::pin::Pin;
@@ -151,7 +152,7 @@ impl Appender {
             segment.buffer.put_slice(copy::HEADER);
         }
         let Segment { stream: Some((_, stream)), buffer, .. } = segment else { return Ok(()) };
-        match send(stream, buffer, &self.lanes().plan.key_types, part).await {
+        match send(stream, buffer, &self.lanes().plan, part).await {
             // The server has refused the COPY. Only its end reports why.
             Err(error) => Err(stream.as_mut().finish().await.err().map_or(error, Error::from)),
             Ok(()) => Ok(()),
@@ -221,16 +222,23 @@ fn counted(parts: &[Part]) -> Counters {
 async fn send(
     stream: &mut Pin<Box<CopyInSink<Bytes>>>,
     buffer: &mut BytesMut,
-    key_types: &[KeyType],
+    plan: &LoadPlan,
     part: &Part,
 ) -> Result<(), Error> {
+    let LoadPlan { key_types, left_out, .. } = plan;
+    let mut left = Vec::new();
     for row in &part.rows {
         copy::begin_row(buffer, key_types.len() + 1);
         put_copy_fields(key_types, part.key(row), buffer);
         if row.tombstone {
             copy::put_null(buffer);
         } else {
-            let document = part.document(row);
+            let mut document = part.document(row);
+            if let Some(left_out) = left_out {
+                left.clear();
+                left_out.put(document, &mut left);
+                document = &left;
+            }
             copy::begin_column(buffer, document.len());
             // Send a large document in pieces, so that neither we nor the driver hold another copy of all of it.
             for piece in document.chunks(COPY_MESSAGE_BYTES) {
