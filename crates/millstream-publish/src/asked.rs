@@ -10,7 +10,7 @@ use crate::storage::{Storage, TRIAL, check};
 use crate::volatility::refuse_volatile;
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::collections::Collection;
-use millstream_store::{Column, Definition, GivenSql, Resolved, Schema, names_in_sql};
+use millstream_store::{Column, Definition, GivenSql, Resolved, Schema, names_in_sql, whole_document};
 use tokio_postgres::GenericClient;
 
 /// A definition that is to be published, in the transaction that publishes it.
@@ -48,7 +48,8 @@ impl<'a> Asked<'a> {
         let types: Vec<String> = kinds.iter().map(|kind| kind.sql.clone()).collect();
         let source = source(client, collection, definition).await?;
         let table = quote_name(&collection.name);
-        let derivation = Derivation::asked(table, &collection.key, definition, &types, &source, caster);
+        let key = (collection.key.as_slice(), collection.doc);
+        let derivation = Derivation::asked(table, key, definition, &types, &source, caster);
         Ok(Self { collection, definition, derivation, types, source, warn })
     }
 
@@ -126,7 +127,8 @@ impl<'a> Asked<'a> {
             return Ok(());
         }
         let view = storage.table("tried");
-        let rows = rows_of_given(derivation.table(), &collection.key, definition, types, source);
+        let key = (collection.key.as_slice(), collection.doc);
+        let rows = rows_of_given(derivation.table(), key, definition, types, source);
         let made = client.batch_execute(&format!("create view {view} as {rows}")).await;
         made.map_err(|error| refused("the model", error))?;
         self.warn_of_clock_in(client, &view, false).await?;
@@ -144,6 +146,22 @@ impl<'a> Asked<'a> {
             (self.warn)(&warning);
         }
         Ok(())
+    }
+
+    /// Warns that a query of the user's own reads `doc` as it is stored, if members of the key are not in it.
+    pub(crate) fn warn_of_left_out(&self) {
+        let Collection { name, key, doc, .. } = self.collection;
+        let left_out = doc.left_out(key).into_iter();
+        let members: Vec<&str> = left_out.flat_map(|column| &column.path).map(String::as_str).collect();
+        if members.is_empty() {
+            return;
+        }
+        let whole = whole_document(*doc, key, &quote_identifier(&name.table));
+        (self.warn)(&format!(
+            "--query reads the column doc of {name} as it is stored, and it is stored without {}: read the key's columns, \
+             or write {whole} for the whole document",
+            members.join(", ")
+        ));
     }
 
     /// The definition with the given clauses of its indexes and with every name resolved. The indexes are those of the

@@ -1,9 +1,9 @@
 //! The SQL that derives a read model's rows from its collection.
 
 use crate::column_type::value;
-use millstream_model::KeyColumn;
+use millstream_model::{DocumentForm, KeyColumn};
 use millstream_pg::{by_key, quote_identifier};
-use millstream_store::{Column, Definition, Resolved};
+use millstream_store::{Column, Definition, Resolved, whole_document};
 
 /// The SQL that derives a model's rows.
 #[derive(Debug, Clone)]
@@ -11,6 +11,8 @@ pub(crate) struct Derivation {
     /// The collection's table, qualified and quoted.
     table: String,
     key: Vec<String>,
+    /// The document of a row, as SQL over `stored`.
+    document: String,
     /// The typed columns and the expressions of their values.
     columns: Vec<(Column, String)>,
     /// The query for the rows, before and after what it reads.
@@ -26,34 +28,41 @@ impl Derivation {
     /// resolved by the session that runs it.
     pub(crate) fn asked(
         table: String,
-        key: &[KeyColumn],
+        (key, form): (&[KeyColumn], DocumentForm),
         definition: &Definition,
         types: &[String],
         source: &[String],
         caster: impl Fn(&str) -> Option<String>,
     ) -> Self {
+        let document = whole_document(form, key, STORED);
         let key = quoted(key);
         let columns = typed(&definition.columns, types, caster);
         let values: Vec<&str> = columns.iter().map(|(_, value)| value.as_str()).collect();
-        let rows = asked_rows(&key, definition, &values, source);
-        Self { table, key, columns, rows, is_query: false, indexes: Vec::new() }
+        let rows = asked_rows(&key, definition, &values, source, &document);
+        Self { table, key, document, columns, rows, is_query: false, indexes: Vec::new() }
     }
 
     /// As the model's owner published it. Every name is resolved, if the session finds names in `pg_catalog` alone.
     pub(crate) fn resolved(
         table: String,
-        key: &[KeyColumn],
+        (key, form): (&[KeyColumn], DocumentForm),
         resolved: &Resolved,
         caster: impl Fn(&str) -> Option<String>,
     ) -> Self {
         let columns = typed(&resolved.definition.columns, &resolved.types, caster);
         let indexes = resolved.definition.indexes.iter().cloned().zip(resolved.indexes.iter().cloned()).collect();
         let is_query = resolved.definition.query.is_some();
+        let document = whole_document(form, key, STORED);
         let key = match is_query {
             true => resolved.definition.unique.iter().map(|column| quote_identifier(column)).collect(),
             false => quoted(key),
         };
-        Self { table, key, columns, rows: resolved.rows.clone(), is_query, indexes }
+        Self { table, key, document, columns, rows: resolved.rows.clone(), is_query, indexes }
+    }
+
+    /// The document of a row of the collection, as SQL over `stored`.
+    pub(crate) fn document(&self) -> &str {
+        &self.document
     }
 
     /// The text of each index in the definition, and the clause that makes it.
@@ -111,18 +120,37 @@ impl Derivation {
     }
 }
 
-/// The query for the rows of a definition with these values of its columns, before and after what it reads.
-fn asked_rows(key: &[String], definition: &Definition, values: &[&str], source: &[String]) -> [String; 2] {
+/// The alias of what is read in the place of the collection's table.
+const STORED: &str = "stored";
+
+/// The query for the rows of a definition with these values of its columns, before and after what it reads. If the table
+/// does not hold whole documents, they are made first, so that everything in the definition sees them. `document` is how.
+fn asked_rows(
+    key: &[String],
+    definition: &Definition,
+    values: &[&str],
+    source: &[String],
+    document: &str,
+) -> [String; 2] {
     let names: Vec<String> = definition.columns.iter().map(|column| quote_identifier(&column.name)).collect();
     let values: String = values.iter().zip(&names).map(|(value, name)| format!("{value} as {name}, ")).collect();
     let rest = definition.select.as_deref().unwrap_or("doc");
     let shown: Vec<&str> = key.iter().chain(&names).map(String::as_str).chain([rest]).collect();
     let condition = definition.condition.as_deref().unwrap_or("true");
-    let source: Vec<String> = source.iter().map(|column| format!("stored.{column}")).collect();
+    let plain: Vec<String> = source.iter().map(|column| format!("{STORED}.{column}")).collect();
+    let plain_document = format!("{STORED}.doc");
+    let (mut before, mut after) = (String::new(), String::new());
+    if document != plain_document {
+        let whole = format!("{document} as doc");
+        let made: Vec<&str> =
+            plain.iter().map(|column| if *column == plain_document { &*whole } else { column }).collect();
+        before = format!("(select {} from ", made.join(", "));
+        after = format!(" as {STORED})");
+    }
     // A line break after each text of the definition ends a comment in it.
     [
-        format!("select {}\n from (select {values}{} from ", shown.join(", "), source.join(", ")),
-        format!(" as stored) as stored where ({condition}\n)"),
+        format!("select {}\n from (select {values}{} from {before}", shown.join(", "), plain.join(", ")),
+        format!("{after} as stored) as stored where ({condition}\n)"),
     ]
 }
 
@@ -130,14 +158,15 @@ fn asked_rows(key: &[String], definition: &Definition, values: &[&str], source: 
 /// texts.
 pub(crate) fn rows_of_given(
     table: &str,
-    key: &[KeyColumn],
+    (key, form): (&[KeyColumn], DocumentForm),
     definition: &Definition,
     types: &[String],
     source: &[String],
 ) -> String {
     let values: Vec<String> = types.iter().map(|type_name| format!("null::{type_name}")).collect();
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
-    let [before, after] = asked_rows(&quoted(key), definition, &values, source);
+    let document = whole_document(form, key, STORED);
+    let [before, after] = asked_rows(&quoted(key), definition, &values, source, &document);
     format!("{before}{table}{after}")
 }
 
@@ -192,7 +221,9 @@ mod tests {
         let caster = |kind: &str| Some(format!("to_{kind}"));
         let types = ["numeric".to_owned()];
         let source = ["\"id\"", "\"at\"", "doc"].map(str::to_owned);
-        let derivation = Derivation::asked("t".into(), &[key("id"), key("at")], &definition, &types, &source, caster);
+        let keys = [key("id"), key("at")];
+        let (all, one) = ((&keys[..], DocumentForm::Whole), (&keys[..1], DocumentForm::Whole));
+        let derivation = Derivation::asked("t".into(), all, &definition, &types, &source, caster);
         assert_eq!(
             derivation.rows("where true"),
             "select \"id\", \"at\", \"price\", doc\n from (select to_numeric((stored.doc operator(pg_catalog.#>>) \
@@ -204,12 +235,31 @@ mod tests {
             "a.\"id\" operator(pg_catalog.=) b.\"id\" and a.\"at\" operator(pg_catalog.=) b.\"at\""
         );
         assert_eq!(
-            rows_of_given("t", &[key("id")], &definition, &types, &source),
+            rows_of_given("t", one, &definition, &types, &source),
             "select \"id\", \"price\", doc\n from (select null::numeric as \"price\", stored.\"id\", stored.\"at\", \
              stored.doc from t as stored) as stored where (price > 3\n)"
         );
-        let newer = Derivation::asked("t".into(), &[key("id")], &definition, &types, &source, |_| None);
+        let newer = Derivation::asked("t".into(), one, &definition, &types, &source, |_| None);
         assert!(newer.rows("").contains("pg_input_is_valid"), "{}", newer.rows(""));
+    }
+
+    #[test]
+    fn documents_are_made_whole_before_the_definition_sees_them() {
+        let definition = Definition { condition: Some("doc ->> 'id' > 'a'".into()), ..Definition::default() };
+        let (keys, source) = ([key("id"), key("at")], ["\"id\"", "\"at\"", "doc"].map(str::to_owned));
+        let without = (&keys[..], DocumentForm::WithoutKey);
+        let derivation = Derivation::asked("t".into(), without, &definition, &[], &source, |_| None);
+        let document = "(pg_catalog.jsonb_build_object('id'::pg_catalog.text, stored.\"id\", 'at'::pg_catalog.text, \
+                        stored.\"at\") operator(pg_catalog.||) stored.doc)";
+        assert_eq!(derivation.document(), document);
+        assert_eq!(
+            derivation.rows("where true"),
+            format!(
+                "select \"id\", \"at\", doc\n from (select stored.\"id\", stored.\"at\", stored.doc from (select stored.\"id\", \
+                 stored.\"at\", {document} as doc from (select stored.* from t as stored where true) as stored) as stored) \
+                 as stored where (doc ->> 'id' > 'a'\n)"
+            )
+        );
     }
 
     #[test]
@@ -256,7 +306,8 @@ mod tests {
             indexes: Vec::new(),
             schemas: Vec::new(),
         };
-        let derivation = Derivation::resolved("t".into(), &[key("id")], &resolved, |_| None);
+        let keys = [key("id")];
+        let derivation = Derivation::resolved("t".into(), (&keys, DocumentForm::Whole), &resolved, |_| None);
         assert_eq!((derivation.rows("where true").as_str(), derivation.key().as_str()), ("select 1", "\"a\"\"b\""));
     }
 

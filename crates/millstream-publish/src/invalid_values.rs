@@ -48,6 +48,7 @@ pub(crate) async fn invalid_values(
             rows,
             fence,
             value,
+            document = derivation.document(),
             key = keys.join(", "),
             column = quote_identifier(&column.name),
             text = text(column),

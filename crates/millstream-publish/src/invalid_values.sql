@@ -2,7 +2,7 @@
 with uncast as (
     select pg_catalog.concat_ws(', ', {key}) as key
     from (
-        select {key}, stored.doc, shown.{column} as millstream_shown
+        select {key}, {document} as doc, shown.{column} as millstream_shown
         from {rows}
         {fence}
     ) as stored

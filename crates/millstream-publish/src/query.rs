@@ -58,6 +58,7 @@ pub(crate) async fn try_definition(
     let (text, columns) = meaning(client, storage, asked, &tried).await?;
     client.batch_execute("rollback to meaning; release meaning").await?;
     asked.warn_of_clock_in(client, &tried, true).await?;
+    asked.warn_of_left_out();
     if columns.is_empty() {
         return Err(Error::refused("the query has no columns", "name some behind `select`"));
     }

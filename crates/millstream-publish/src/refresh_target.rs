@@ -52,7 +52,8 @@ impl<'a> RefreshTarget<'a> {
         // What was published may have been so by an older server.
         let has = |name: &str| resolved.rows.iter().any(|part| part.contains(name));
         let caster = |type_name: &str| has(&storage.caster_name(type_name)).then(|| storage.caster(type_name));
-        Ok(Derivation::resolved(quote_name(&self.collection.name), &self.collection.key, &resolved, caster))
+        let key = (self.collection.key.as_slice(), self.collection.doc);
+        Ok(Derivation::resolved(quote_name(&self.collection.name), key, &resolved, caster))
     }
 
     /// Requires that the session's role owns the model, and that the model is what this role published. After a rename

@@ -17,3 +17,4 @@ mod row_wise;
 #[path = "../../millstream-engine/tests/scene.rs"]
 mod scene;
 mod segments;
+mod without_key;
