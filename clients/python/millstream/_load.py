@@ -58,6 +58,7 @@ def load(
     # How they are written.
     durability: Literal["durable", "async", "unlogged"] | None = None,
     layout: Literal["table", "log"] | None = None,
+    doc: Literal["whole", "without-key"] | None = None,
     skip_unchanged: Literal["auto", "on", "off"] | None = None,
     adopt: bool = False,
     lanes: int | None = None,
@@ -133,6 +134,7 @@ def load(
         "check": check,
         "durability": durability,
         "layout": layout,
+        "doc": doc,
         "skip_unchanged": skip_unchanged,
         "adopt": adopt,
         "lanes": lanes,

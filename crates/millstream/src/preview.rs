@@ -3,6 +3,7 @@
 use crate::screen::{indented, visible};
 use crate::{quantity, receipt};
 use millstream_engine::{DryRun, LoadRequest};
+use millstream_model::DocumentForm;
 
 /// Bytes of a rejected document that are shown.
 const SHOWN_BYTES: usize = 60;
@@ -12,6 +13,9 @@ pub fn text(dry: &DryRun, request: &LoadRequest) -> String {
     let mut lines: Vec<String> = dry.reasons.iter().map(|reason| format!("key: {reason}")).collect();
     lines.extend(dry.columns.iter().map(|column| format!("column: {column}")));
     lines.extend(dry.version.iter().map(|version| format!("version: {version}")));
+    if dry.doc != DocumentForm::Whole {
+        lines.push(format!("doc: {}", dry.doc.name()));
+    }
     match &dry.ddl {
         Some(ddl) => lines.push(format!("would create:\n{ddl};")),
         None => {

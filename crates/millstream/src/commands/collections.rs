@@ -7,6 +7,7 @@ use crate::output::Output;
 use crate::quantity;
 use crate::table::{Align, Column};
 use crate::target::Database;
+use millstream_model::DocumentForm;
 use millstream_store::collections::{self, CollectionSummary};
 use millstream_store::{Check, GeneratedColumn};
 
@@ -46,12 +47,14 @@ fn columns(found: &[CollectionSummary]) -> Vec<Column<CollectionSummary>> {
     let checks = found.iter().any(|c| !c.checks.is_empty());
     let typed = found.iter().any(|c| !c.columns.is_empty());
     let waits = found.iter().any(|c| c.segments > 0);
+    let without_key = found.iter().any(|c| c.doc != DocumentForm::Whole);
     let mut columns: Vec<Column<CollectionSummary>> = vec![
         ("name", Align::Left, |c| c.name.to_string()),
         ("rows", Align::Right, |c| c.rows_estimate.map_or("?".into(), |n| format!("~{}", quantity::count(n)))),
         ("size", Align::Right, |c| c.bytes.map_or("no table".into(), quantity::bytes)),
         ("waiting", Align::Right, waiting),
         ("logged", Align::Left, |c| c.unlogged.map_or("", |unlogged| if unlogged { "no" } else { "yes" }).into()),
+        ("doc", Align::Left, |c| c.doc.name().into()),
         ("loads", Align::Right, |c| quantity::count(c.loads)),
         ("last load (utc)", Align::Left, |c| c.last_load_at.as_deref().map(quantity::minute).unwrap_or_default()),
         ("key", if checks || typed { Align::Left } else { Align::Wrap }, |c| {
@@ -61,7 +64,10 @@ fn columns(found: &[CollectionSummary]) -> Vec<Column<CollectionSummary>> {
         ("checks", Align::Wrap, |c| joined(&c.checks, listed)),
     ];
     columns.retain(|(name, ..)| {
-        (waits || *name != "waiting") && (typed || *name != "columns") && (checks || *name != "checks")
+        (waits || *name != "waiting")
+            && (without_key || *name != "doc")
+            && (typed || *name != "columns")
+            && (checks || *name != "checks")
     });
     columns
 }

@@ -56,7 +56,9 @@ pub async fn run(args: &DropArgs, output: Output) -> Result<Exit, Failure> {
     let loads = quantity::things(dropped.loads, "load");
     let text = match (dropped.table, collection.present) {
         (true, _) => format!("dropped {name} and the record of {loads}"),
-        (false, true) => format!("forgot {name} and the record of {loads}; its adopted table stays"),
+        (false, true) => {
+            format!("forgot {name} and the record of {loads}; its adopted table stays{}", without_key(&collection))
+        }
         (false, false) => format!("forgot {name}, whose table was gone, and the record of {loads}"),
     };
     let done = json!({
@@ -67,6 +69,19 @@ pub async fn run(args: &DropArgs, output: Output) -> Result<Exit, Failure> {
     });
     output.print(&done, &text)?;
     Ok(Exit::Done)
+}
+
+/// What nobody remembers any more about the documents in a table that stays.
+fn without_key(collection: &Collection) -> String {
+    let left_out = collection.doc.left_out(&collection.key);
+    let members: Vec<&str> = left_out.into_iter().flat_map(|column| &column.path).map(String::as_str).collect();
+    match members.as_slice() {
+        [] => String::new(),
+        members => format!(
+            ", and its documents are without {}: name --doc without-key if you load into it again",
+            members.join(", ")
+        ),
+    }
 }
 
 fn is_wanted(collection: &Collection, with_table: bool) -> Result<bool, Failure> {

@@ -28,7 +28,7 @@ use millstream_engine::{
 };
 use millstream_host::shell_word;
 use millstream_kafka::Address;
-use millstream_model::{CollectionName, Counters, Receipt, TransformCounts, WalScope};
+use millstream_model::{CollectionName, Counters, DocumentForm, Receipt, TransformCounts, WalScope};
 use millstream_pg::ConnInfo;
 use millstream_publish::{RefreshRequest, estimate};
 use millstream_store::TypedColumn;
@@ -190,6 +190,14 @@ pub struct LoadArgs {
     /// Where to write documents
     #[arg(long, value_name = "LAYOUT", default_value = LAYOUTS[0].name, value_parser = layouts())]
     layout: &'static Layout,
+
+    /// What the column doc holds [default: as in the collection; whole in a new one]
+    ///
+    /// `without-key` saves the bytes of members that columns of the key have too. `millstream get` and read models show
+    /// whole documents. In SQL of your own, read the columns, or put the members back: jsonb_build_object('id', id) || doc.
+    /// The collection remembers it, and it cannot be changed later.
+    #[arg(long, value_name = "WHAT", value_parser = one_of(DocumentForm::ALL))]
+    doc: Option<DocumentForm>,
 
     /// In mode replace: skip a document that equals the stored one, without a lock or a write
     #[arg(long, value_name = "WHETHER", default_value = "auto", value_parser = one_of(SKIPS))]
@@ -739,6 +747,7 @@ fn request(args: &LoadArgs, (sources, objects): (Vec<String>, Objects)) -> Resul
     request.forget_deletes = args.forget_deletes.map(|age| std::time::Duration::from_secs(age.seconds));
     request.durability = args.durability;
     request.layout = args.layout;
+    request.doc = args.doc;
     request.skip_unchanged = args.skip_unchanged;
     request.checks.clone_from(&args.check);
     request.columns = match args.columns {

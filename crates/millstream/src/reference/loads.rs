@@ -16,6 +16,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("encoding", "Encodings"),
     ("durability", "Durability"),
     ("layout", "Layouts"),
+    ("doc", "What is stored of documents"),
     ("skip-unchanged", "Unchanged documents"),
 ];
 
