@@ -42,7 +42,7 @@ mod verify;
 mod watched;
 mod write;
 
-pub use collection::{FILLFACTOR, definition};
+pub use collection::{COLD_FILLFACTOR, COMPRESSION, FILLFACTOR, definition};
 pub use compaction::{Compacted, compact, refresh_session};
 pub use durability::{DURABILITIES, Durability};
 pub use error::{EmptiedBy, Error};

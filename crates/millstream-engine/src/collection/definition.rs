@@ -1,18 +1,10 @@
 //! The statement that creates a collection's table.
 
+use super::storage::{FILLFACTOR, compression};
 use crate::durability::Durability;
 use millstream_model::{CollectionName, KeyColumn, KeySpec};
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::TypedColumn;
-
-/// Percent of a page that inserts fill. If the page is full, an update moves its row to another page and adds an index
-/// entry. Free space on the page lets the row stay, but makes the table larger for those who only insert. Measured with
-/// a million 150-byte documents under random keys, PostgreSQL 15, batches of 50,000. If the changed documents come in
-/// the order of the first ones, a batch updates whole pages at once. Then 90 makes an insert-only table 9 % larger
-/// (table and index) and saves a fifth of the WAL of the fifth wave; 70 makes it 40 % larger and saves two fifths; 50
-/// doubles the table, and every updated row stays. In another order, 90 lets the table grow by a tenth in all; 75 does
-/// not let it grow, and is 5 to 10 % faster.
-pub const FILLFACTOR: u8 = 90;
 
 /// `create table` for a collection: key columns, `doc jsonb not null`, the typed columns, a primary key and the checks,
 /// nothing else. With `lz4`, which not every server has, long documents are compressed faster than by default.
@@ -25,8 +17,7 @@ pub fn definition(
     checks: &[String],
 ) -> String {
     let mut lines = key_columns(key);
-    let compression = if lz4 { " compression lz4" } else { "" };
-    lines.push(format!("doc jsonb{compression} not null"));
+    lines.push(format!("doc jsonb{} not null", compression(lz4)));
     lines.extend(typed.iter().map(TypedColumn::generated));
     let key_list: Vec<String> = key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
     lines.push(format!("primary key ({})", key_list.join(", ")));

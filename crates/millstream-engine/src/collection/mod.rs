@@ -8,11 +8,14 @@ mod form;
 mod name;
 mod sample;
 mod schema;
+mod storage;
 mod typed;
 
+pub use definition::definition;
 pub(crate) use definition::key_columns;
-pub use definition::{FILLFACTOR, definition};
 use sample::{documents, sample};
+pub(crate) use storage::compression;
+pub use storage::{COLD_FILLFACTOR, COMPRESSION, FILLFACTOR};
 use typed::Typed;
 
 use crate::error::Error;

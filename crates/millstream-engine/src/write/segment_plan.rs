@@ -2,7 +2,7 @@
 
 use super::portion::PortionLimits;
 use crate::batch::Part;
-use crate::collection::key_columns;
+use crate::collection::{compression, key_columns};
 use crate::limits::{HELD_SEGMENT_BATCHES, SEGMENT_REJECTS_MAX, SEGMENT_SPANS_MAX};
 use crate::plan::LoadPlan;
 use millstream_pg::quote_identifier;
@@ -22,13 +22,12 @@ impl SegmentPlan {
     /// `lz4` says whether the server can compress with it.
     pub(crate) fn new(plan: &LoadPlan, lanes: u16, lz4: bool) -> Self {
         let names: Vec<String> = plan.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
-        let compression = if lz4 { " compression lz4" } else { "" };
         // A stream cannot be read again, so its documents share the memory.
         let held = (!plan.request.is_repeatable()).then(|| plan.batch_memory(lanes));
         let bytes_max = held.unwrap_or(usize::MAX).min(plan.request.segment_bytes);
         Self {
             key_list: names.join(", "),
-            columns: format!("{}, doc text{compression}", key_columns(&plan.key).join(", ")),
+            columns: format!("{}, doc text{}", key_columns(&plan.key).join(", "), compression(lz4)),
             holds: held.is_some(),
             limits: PortionLimits {
                 rows_max: plan.request.segment_rows_max,
