@@ -9,11 +9,12 @@ use crate::load::await_openings;
 use crate::loads::lock_unfinished;
 use crate::prepared_holder::prepared_holder;
 use crate::schema::Schema;
+pub use crate::sizes::{CollectionSizes, IndexSize, sizes};
 use crate::typed::GeneratedColumn;
 use crate::{models, orphaned_segments, segments};
 use millstream_model::{CollectionName, DocumentForm, KeyColumn, shell_word};
 use millstream_pg::advisory::COMPACTION;
-use millstream_pg::{json_rows, quote_name};
+use millstream_pg::{fill, json_rows, quote_name};
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Client;
 
@@ -68,7 +69,7 @@ pub struct Dropped {
 
 /// Every collection, by name.
 pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSummary>, Error> {
-    let sql = schema.sql(include_str!("collections.sql"));
+    let sql = fill!(include_str!("collections.sql"), schema, rows = include_str!("table_rows.sql"));
     let mut all: Vec<CollectionSummary> = json_rows(client, "a collection's record", &sql, &[]).await?;
     for collection in &mut all {
         let columns = std::mem::take(&mut collection.columns);

@@ -33,6 +33,7 @@ mod row;
 pub mod runs;
 mod schema;
 pub mod segments;
+mod sizes;
 mod sql_names;
 mod sql_tokens;
 mod tables;

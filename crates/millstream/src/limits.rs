@@ -35,6 +35,9 @@ pub const LOADS_LISTED: u64 = 1_000;
 /// Largest file of the lab's own that says what a load must end in.
 pub const LAB_FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// How long the list of sizes measures free space; the rest is estimated.
+pub const FREE_SPACE_MEASURED: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Lines of each list of tables that a terminal shows.
 pub const TABLES_SHOWN: usize = 20;
 

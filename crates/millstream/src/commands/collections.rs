@@ -1,5 +1,7 @@
 //! `collections`: lists the collections.
 
+mod sizes;
+
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -11,9 +13,13 @@ use millstream_model::DocumentForm;
 use millstream_store::collections::{self, CollectionSummary};
 use millstream_store::{Check, GeneratedColumn};
 
+/// What a list without collections says.
+const NONE: &str = "no collections yet";
+
 const EXAMPLES: &str = "\
 Examples:
   millstream collections
+  millstream collections --sizes
   millstream collections --db postgres://me@db.example/shop --output json";
 
 /// List collections with key, typed columns, rows, size, loads and checks
@@ -28,17 +34,32 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CollectionsArgs {
+    /// List what each part of a collection takes on disk
+    ///
+    /// The parts of a table are its rows (`heap`), long values outside the rows (`toast`), each index, and the maps of free
+    /// and visible pages. They add up to the size of the table; a partitioned table has the sums of its partitions.
+    /// `waiting` are documents in segments. Bytes per document are those on disk divided by the estimate of the rows.
+    /// `free` is free space inside a part, found as `millstream doctor tables` finds it: ~ is estimated, + is what the last
+    /// vacuum found.
+    #[arg(long)]
+    sizes: bool,
+
     #[command(flatten)]
     target: TargetArgs,
 }
 
 /// Runs the command.
 pub async fn run(args: &CollectionsArgs, output: Output) -> Result<Exit, Failure> {
-    let found = match Database::open(&args.target).await? {
+    let database = Database::open(&args.target).await?;
+    if args.sizes {
+        sizes::print(database.as_ref(), output, NONE).await?;
+        return Ok(Exit::Done);
+    }
+    let found = match database {
         Some(database) => collections::list(&database.connection.client, &database.schema).await?,
         None => Vec::new(),
     };
-    output.rows(&found, &columns(&found), "no collections yet")?;
+    output.rows(&found, &columns(&found), NONE)?;
     Ok(Exit::Done)
 }
 

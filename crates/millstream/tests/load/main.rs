@@ -32,6 +32,7 @@ mod records;
 mod refresh_plan;
 mod report_queries;
 mod reports;
+mod sizes;
 mod skip_loaded;
 mod sources;
 mod stream;

@@ -7,6 +7,8 @@ mod profile;
 mod tables;
 mod watch;
 
+pub(super) use tables::marked;
+
 use crate::args::{TargetArgs, duration};
 use crate::changes::{self, KINDS};
 use crate::exit::Exit;

@@ -9,7 +9,7 @@ use crate::quantity::{Size, age, bytes, things};
 use crate::screen::stdout_columns;
 use crate::table::{Align, Table, wrap};
 use crate::target::resolve_running;
-use millstream_doctor::{FreeSource, FreeSpace, TableList, TableState, tables};
+use millstream_doctor::{FreeSource, TableList, TableState, tables};
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -133,7 +133,7 @@ fn by_free_space(list: &TableList, limit: usize) -> (Table, usize) {
         let Some(free) = &one.free else { continue };
         table.row([
             bytes(one.bytes),
-            shown(free),
+            marked(free.bytes, free.source),
             format!("{:.0}", free.percent),
             bytes(free.rewrite_gives_bytes),
             locks(free.rewrite_locks_seconds),
@@ -172,13 +172,14 @@ fn ago(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "-".to_owned(), age)
 }
 
-fn shown(free: &FreeSpace) -> String {
-    let mark = match free.source {
+/// Bytes of free space, with a mark that says how they are known.
+pub(in super::super) fn marked(free: u64, source: FreeSource) -> String {
+    let mark = match source {
         FreeSource::Pgstattuple => "",
         FreeSource::PgFreespacemap => "+",
         FreeSource::Estimate | FreeSource::Several => "~",
     };
-    format!("{mark}{}", bytes(free.bytes))
+    format!("{mark}{}", bytes(free))
 }
 
 fn locks(seconds: f64) -> String {
@@ -203,6 +204,7 @@ fn short(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_doctor::FreeSpace;
 
     fn table(name: &str, dead: u64, free: Option<u64>) -> TableState {
         let free = free.map(|bytes| FreeSpace {
