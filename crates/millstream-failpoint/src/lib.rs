@@ -16,7 +16,9 @@ mod points;
 
 #[cfg(feature = "armed")]
 pub use armed::{Failed, hit, hit_on_thread};
-pub use points::{CHANGE, COMMIT, COMPACTION, COPY, COPY_CLUSTER, COPY_THERE, LOAD, MISSING, RANGES, REFRESH, SEGMENT};
+pub use points::{
+    CHANGE, COLD, COMMIT, COMPACTION, COPY, COPY_CLUSTER, COPY_THERE, LOAD, MISSING, RANGES, REFRESH, SEGMENT,
+};
 
 /// The error of a point. Without the feature `armed` there is none.
 #[cfg(not(feature = "armed"))]

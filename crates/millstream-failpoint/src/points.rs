@@ -62,6 +62,9 @@ pub const COMPACTION: &[&str] = &[
     "segments-dropped",
 ];
 
+/// The points of a rewrite in the order of the key, in order.
+pub const COLD: &[&str] = &["cold-locked", "cold-rewritten", "cold-committed"];
+
 /// The points of a change by the doctor, and of taking it back, in order. Only the undo of a confirmed change reopens
 /// it first.
 pub const CHANGE: &[&str] = &[
@@ -101,7 +104,7 @@ pub const COPY_CLUSTER: &[&str] = &["cluster-copied", "label-copied", "wal-copie
 /// Every point.
 #[cfg(feature = "armed")]
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
-    [LOAD, MISSING, SEGMENT, COMPACTION, REFRESH, CHANGE, RANGES, COPY, COPY_THERE, COPY_CLUSTER]
+    [LOAD, MISSING, SEGMENT, COMPACTION, REFRESH, COLD, CHANGE, RANGES, COPY, COPY_THERE, COPY_CLUSTER]
         .into_iter()
         .flatten()
         .copied()

@@ -2,7 +2,7 @@
 
 use crate::derived::{derived_tables, hold_models};
 use crate::error::Error;
-use crate::in_place::{gone, require_freezable};
+use crate::in_place::{gone, lock_own, require_freezable};
 use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
 use crate::waiting::in_use;
 use millstream_model::shell_word;
@@ -228,12 +228,7 @@ async fn lock_tables(
     collection: &Collection,
     extent: Extent,
 ) -> Result<(), Error> {
-    let table = quote_name(&collection.name);
-    client.batch_execute(&format!("lock table {table} in access exclusive mode")).await?;
-    let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
-    if client.query_one(oid, &[&table]).await?.get::<_, u32>(0) != collection.table_oid {
-        return Err(gone(collection));
-    }
+    lock_own(client, collection).await?;
     for (name, _) in unlogged_tables(client, schema, collection, extent).await? {
         client.batch_execute(&format!("lock table {name} in access exclusive mode")).await?;
     }

@@ -100,6 +100,18 @@ fn require_maker(facts: &Row, collection: &Collection) -> Result<(), Error> {
     Err(Error::refused(problem, format!("connect as {maker}")))
 }
 
+/// Locks the table of a collection for this transaction alone.
+///
+/// # Errors
+/// [`Error::Refused`] when another table has its name; the server's.
+pub(crate) async fn lock_own(client: &impl GenericClient, collection: &Collection) -> Result<(), Error> {
+    let table = quote_name(&collection.name);
+    client.batch_execute(&format!("lock table {table} in access exclusive mode")).await?;
+    let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
+    let is_own = client.query_one(oid, &[&table]).await?.get::<_, u32>(0) == collection.table_oid;
+    if is_own { Ok(()) } else { Err(gone(collection)) }
+}
+
 /// The error for a collection whose table is not there.
 pub(crate) fn gone(collection: &Collection) -> Error {
     let problem = format!("the table of {} is gone, or has another name now", collection.name);

@@ -3,6 +3,7 @@
 mod asked;
 mod clear;
 mod clock;
+mod cold;
 mod column_type;
 mod definition;
 mod derived;
@@ -41,6 +42,7 @@ mod unique;
 mod volatility;
 mod waiting;
 
+pub use cold::{Cold, ColdEstimate, cold_estimate, freeze_cold, vacuum_cold};
 pub use distinct::{DistinctRequest, distinct};
 pub use error::Error;
 pub use figures::{Figures, figures, why_anew};

@@ -14,6 +14,9 @@ pub const FREEZE_LOCK_WAIT: Duration = Duration::from_secs(5);
 /// of 100 bytes and their key's index.
 pub const FREEZE_BYTES_PER_SECOND: u64 = 64 << 20;
 
+/// The same for a rewrite in the order of the key, which sorts the rows first: half of that is assumed.
+pub const COLD_BYTES_PER_SECOND: u64 = FREEZE_BYTES_PER_SECOND / 2;
+
 /// How long publishing and unpublishing wait: for writers to release the collection's table, for others that publish,
 /// and for readers to release an index that is to be dropped.
 pub const PUBLISH_LOCK_WAIT: Duration = Duration::from_secs(5);

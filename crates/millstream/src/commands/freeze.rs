@@ -1,4 +1,6 @@
-//! `freeze`: makes an unlogged collection survive crashes of the server.
+//! `freeze`: makes an unlogged collection survive crashes of the server, or rewrites one that hardly changes any more.
+
+mod cold;
 
 use crate::args::TargetArgs;
 use crate::confirmation::confirmed;
@@ -23,7 +25,9 @@ Examples:
   millstream freeze staging.events --dry-run
   millstream freeze events --yes
   millstream freeze events --in-place --yes
-  millstream freeze events --undo";
+  millstream freeze events --undo
+  millstream freeze events_2024 --cold --dry-run
+  millstream freeze events_2024 --cold --yes";
 
 /// Make an unlogged collection survive crashes of the server
 ///
@@ -37,8 +41,11 @@ Examples:
 /// read models stay as they are, and readers can use them. If they are unlogged, a crash of the server empties
 /// them, and the next `millstream refresh` builds them again.
 ///
+/// With --cold, a collection that hardly changes any more is written again as small as it gets, in the order of its
+/// key and without room for updates. Whether it survives crashes stays as it is.
+///
 /// A repeatable-read transaction that began before, and reads the table only afterwards, finds it empty. The
-/// same happens after every `alter table` that rewrites a table.
+/// same happens after every `alter table` that rewrites a table. After --cold it finds its rows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FreezeArgs {
@@ -53,6 +60,16 @@ pub struct FreezeArgs {
     /// is one; if a subscription writes it; and while documents wait in segments.
     #[arg(long)]
     in_place: bool,
+
+    /// Rewrite the table in the order of its key, with full pages and full pages of the key's index
+    ///
+    /// Says first what the rewrite locks, and how much free disk and WAL it needs. It is one transaction: if it is stopped
+    /// or killed, the table stays as it was. Afterwards the table takes writes, and long documents that are new are
+    /// compressed by lz4 if the server has it. Prints the statements that let it leave room for updates again. You must
+    /// own the table. Refused if it has partitions or child tables, while a load or a `compact` of it runs, and while
+    /// documents wait in segments.
+    #[arg(long, conflicts_with_all = ["in_place", "undo"])]
+    cold: bool,
 
     /// Let a collection that was frozen in place take writes again; it stays logged
     #[arg(long, conflicts_with_all = ["in_place", "dry_run"])]
@@ -79,6 +96,9 @@ pub async fn run(args: &FreezeArgs, output: Output, signals: Signals) -> Result<
     }
     if args.undo {
         return undo(output, database, &collection).await;
+    }
+    if args.cold {
+        return cold::run(args, output, signals, database, &collection).await;
     }
     if args.in_place {
         return in_place(args, output, signals, database, &collection).await;
