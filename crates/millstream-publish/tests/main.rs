@@ -1,6 +1,7 @@
 //! Tests of read models against real servers.
 
 mod change_record;
+mod cold;
 mod contention;
 mod distinct;
 mod freeze;

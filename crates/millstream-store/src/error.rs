@@ -157,7 +157,7 @@ impl Explained for Error {
             }
             Self::CompactionBusy { .. } => Some("wait for it, and run the same command again".into()),
             Self::Frozen { .. } => {
-                Some("load again when that is done; it is logged then: without --durability unlogged".to_owned())
+                Some("load again when that is done; if it was made logged: without --durability unlogged".to_owned())
             }
             Self::SchemaVersion { found, known, .. } if found > known => {
                 Some("use a newer millstream, or another schema with --schema".to_owned())

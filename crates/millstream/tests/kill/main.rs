@@ -8,6 +8,7 @@
 
 mod chaos;
 mod client;
+mod cold_kill;
 mod crash;
 mod hostile;
 mod kill;
