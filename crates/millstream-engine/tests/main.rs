@@ -37,3 +37,4 @@ mod unfilled;
 mod unread;
 mod verify;
 mod versions;
+mod without_key;

@@ -5,12 +5,14 @@ mod value;
 
 use crate::scene::{Files, request, run, stopped};
 use fastrand::Rng;
-use millstream_model::Receipt;
 use millstream_model::limits::NESTING_MAX;
+use millstream_model::{DocumentForm, KeyColumn, KeyType, Receipt};
+use millstream_store::whole_document;
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use oracle::{CHECKED, DECIMAL, Oracle};
 use std::fmt::Write;
 use std::time::Duration;
+use tokio_postgres::Row;
 use value::{Json, Object};
 
 const MODES: &[&str] = &[
@@ -52,6 +54,7 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) -> Vec<Receipt> {
     // Qualified, because the test role has the name of our own schema.
     let table = format!("public.modes{}", rng.u32(..));
     let (refuses, adopts, deletes) = (rng.u8(..4) == 0, rng.bool(), rng.bool());
+    let form = if rng.bool() { DocumentForm::WithoutKey } else { DocumentForm::Whole };
     let mut oracle = Oracle::default();
     if refuses && adopts {
         let made =
@@ -72,6 +75,7 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) -> Vec<Receipt> {
             if mode.ends_with(":v") { format!("{mode}:bigint") } else { mode.to_owned() }.parse().expect("a mode");
         wanted.mode = wanted.mode.with_tombstone(deletes.then(|| "op=d".parse().expect("a path and a value")));
         wanted.adopt = refuses && adopts;
+        wanted.doc = Some(form);
         wanted.checks.extend((refuses && !adopts).then(|| CHECKED.to_owned()));
         // Chunks of a few documents, so that a lane writes many batches.
         wanted.chunk_bytes = rng.usize(1..1_000);
@@ -88,8 +92,8 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) -> Vec<Receipt> {
         assert!(outcome.stopped.is_none(), "{mode}: {outcome:?}");
         let counters = outcome.receipt.counters;
         assert_eq!(counters.read, documents, "{counters:?}\n{text}");
-        let described = format!("{mode}, {:?}, refusals {:?}", outcome.receipt, refusals(db).await);
-        expect_rows(db, &table, &described, &oracle, &text).await;
+        let described = format!("{mode}, {form:?}, {:?}, refusals {:?}", outcome.receipt, refusals(db).await);
+        expect_rows(db, (&table, form), &described, &oracle, &text).await;
         let grown = i128::from(counters.inserted) - i128::from(counters.deleted);
         assert_eq!(grown, oracle.rows.len() as i128 - before.rows.len() as i128, "{mode}: {counters:?}\n{text}");
         let rejected = oracle.rejected - before.rejected;
@@ -110,9 +114,14 @@ async fn refusals(db: &TestDatabase) -> Vec<String> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-async fn expect_rows(db: &TestDatabase, table: &str, mode: &str, oracle: &Oracle, text: &str) {
+async fn expect_rows(db: &TestDatabase, (table, form): (&str, DocumentForm), mode: &str, oracle: &Oracle, text: &str) {
     let client = db.client().await;
-    let rows = client.query(&format!("select id, doc::text from {table} order by 1"), &[]).await.expect("it answers");
+    let id = KeyColumn { name: "id".into(), path: vec!["id".into()], key_type: KeyType::Text };
+    let whole = whole_document(form, &[id], "t");
+    let sql = format!("select id, {whole}::text, doc ? 'id' from {table} as t order by 1");
+    let rows = client.query(&sql, &[]).await.expect("it answers");
+    let has_key = |row: &Row| row.get::<_, bool>(2);
+    assert!(rows.iter().all(|row| has_key(row) == (form == DocumentForm::Whole)), "{mode}\n{text}{mode}");
     let found: Vec<String> = rows.iter().map(|row| row.get::<_, String>(0)).collect();
     let keys: Vec<&str> = oracle.rows.keys().copied().collect();
     assert_eq!(found, keys, "{mode}\n{text}{mode}");

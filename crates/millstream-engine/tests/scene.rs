@@ -28,9 +28,14 @@ impl Files {
     }
 
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
-        let path: PathBuf = self.dir.path().join(name);
+        let path = self.path(name);
         std::fs::write(&path, content).expect("the file can be written");
         path.display().to_string()
+    }
+
+    /// Where a file is.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
     }
 
     /// A pipe, and the sender of what comes out of it. The pipe ends when the sender is dropped.

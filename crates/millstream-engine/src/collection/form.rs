@@ -81,6 +81,13 @@ pub(super) fn warning(form: DocumentForm, key: &KeySpec, has_checks: bool) -> Op
     })
 }
 
+/// A warning if a trigger may change the columns that give members back.
+pub(super) fn altered(form: DocumentForm, alters_rows: bool) -> Option<String> {
+    let text =
+        "a trigger of the table may change the columns of the key: documents come back with the key that is stored";
+    (alters_rows && form == DocumentForm::WithoutKey).then(|| text.to_owned())
+}
+
 /// The reasons for the types of the key's columns, with those of the columns whose members are left out.
 pub(super) fn noted(form: DocumentForm, key: &KeySpec, reasons: Vec<String>) -> Vec<String> {
     let left_out = form.left_out(&key.columns);
@@ -172,5 +179,7 @@ mod tests {
         assert!(warning(DocumentForm::WithoutKey, &spec, true).is_some_and(|warning| warning.contains("(id)")));
         assert!(warning(DocumentForm::WithoutKey, &spec, false).is_none());
         assert!(warning(DocumentForm::Whole, &spec, true).is_none());
+        assert!(altered(DocumentForm::WithoutKey, true).is_some());
+        assert!(altered(DocumentForm::WithoutKey, false).or(altered(DocumentForm::Whole, true)).is_none());
     }
 }

@@ -147,6 +147,7 @@ pub(crate) async fn foresee(
     let checks = table_checks(control, schema, request, &table, &mut warnings).await;
     let checks = name::explained(client, name, table.oid, checks).await?;
     let traits = traits(&table, &mode, &checks);
+    warnings.extend(form::altered(doc, traits.alters_rows));
     if let Some((problem, hint)) = (request.layout.misfit)(&table, traits.can_join && !traits.may_refuse) {
         return Err(Error::Collection { collection: name.clone(), problem, hint });
     }
