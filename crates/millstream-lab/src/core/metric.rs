@@ -77,6 +77,7 @@ pub const METRICS: &[Metric] = &[
     lower("heap_bytes", "B", "The table afterwards, with its free space map and visibility map."),
     lower("index_bytes", "B", "The table's indexes afterwards."),
     lower("toast_bytes", "B", "The table's TOAST afterwards, with its index."),
+    lower("bytes_per_row", "B", "The table with its indexes and its TOAST afterwards, for each of its rows."),
     lower("store_bytes", "B", "Bytes on disk of data and indexes afterwards, in a store other than PostgreSQL."),
     neither("autovacuums", "", "Autovacuums of the table so far."),
     neither(

@@ -11,16 +11,25 @@ use tokio_postgres::Client;
 /// One document per line. No document contains the characters used as delimiter and quote.
 const COPY: &str = "copy pg_temp.sent from stdin (format csv, delimiter e'\\x01', quote e'\\x02')";
 
-/// Checks that a table holds these rows, and each document under its own key. Without the documents if they were loaded
-/// in an order that nobody knows. `table` is quoted.
+/// Checks that a table holds these rows, and each document under its own key; or, if documents are stored without their
+/// key, that they are. Without the documents if they were loaded in an order that nobody knows. `table` is quoted.
 ///
 /// # Errors
 /// [`Error::Wrong`] with the difference; the server's.
-pub async fn check_stored(client: &Client, table: &str, expected: &Stored, with_documents: bool) -> Result<(), Error> {
+pub async fn check_stored(
+    client: &Client,
+    table: &str,
+    expected: &Stored,
+    (with_documents, with_key): (bool, bool),
+) -> Result<(), Error> {
+    let misplaced = match with_key {
+        true => "(doc operator(pg_catalog.->>) 'id') is distinct from id::text",
+        false => "doc operator(pg_catalog.?) 'id'",
+    };
     let sql = format!(
         "select pg_catalog.count(*), \
          coalesce(pg_catalog.sum((doc operator(pg_catalog.->>) 'n')::bigint), 0)::text, \
-         pg_catalog.count(*) filter (where (doc operator(pg_catalog.->>) 'id') is distinct from id::text) \
+         pg_catalog.count(*) filter (where {misplaced}) \
          from {table}"
     );
     let row = client.query_one(&sql, &[]).await?;
@@ -29,7 +38,8 @@ pub async fn check_stored(client: &Client, table: &str, expected: &Stored, with_
         return Err(Error::Wrong(format!("{rows} rows instead of {}", expected.rows)));
     }
     if misplaced != 0 {
-        return Err(Error::Wrong(format!("{misplaced} documents under another key")));
+        let wrong = if with_key { "under another key" } else { "with their key" };
+        return Err(Error::Wrong(format!("{misplaced} documents {wrong}")));
     }
     if with_documents && sum != expected.sum {
         return Err(Error::Wrong("other documents than those that were loaded".to_owned()));
@@ -58,7 +68,13 @@ pub async fn check_sent(client: &Client, table: &str, file: &Path) -> Result<(),
 /// The server's.
 pub async fn sizes(client: &Client, table: &str) -> Result<BTreeMap<&'static str, f64>, Error> {
     let row = client.query_one(&include_str!("table_state.sql").replace("the_table", table), &[]).await?;
-    Ok(["heap_bytes", "index_bytes", "toast_bytes", "stored"].into_iter().map(|name| (name, row.get(name))).collect())
+    let names = ["heap_bytes", "index_bytes", "toast_bytes", "stored"];
+    let mut sizes: BTreeMap<&'static str, f64> = names.into_iter().map(|name| (name, row.get(name))).collect();
+    let all: f64 = names[..3].iter().map(|name| sizes[name]).sum();
+    if sizes["stored"] > 0.0 {
+        sizes.insert("bytes_per_row", all / sizes["stored"]);
+    }
+    Ok(sizes)
 }
 
 /// Checks that a receipt counts every document: those that are not stored as rejected, the others by these counters.

@@ -69,7 +69,7 @@ async fn experiments_with_loads_into_one_table_run_small() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn experiments_with_other_tables_and_with_read_models_run_small() {
-    run_small(["mixed", "refused", "log", "published", "refresh", "distinct", "freeze", "dumps"]).await;
+    run_small(["mixed", "refused", "log", "published", "refresh", "distinct", "freeze", "sizes", "dumps"]).await;
 }
 
 #[cfg(feature = "objects")]

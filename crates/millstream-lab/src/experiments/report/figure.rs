@@ -86,6 +86,7 @@ const WORDS: &[(&str, &str)] = &[
     ("heap_bytes", "size of the table"),
     ("index_bytes", "size of the indexes"),
     ("toast_bytes", "size of the TOAST"),
+    ("bytes_per_row", "size for each row"),
     ("store_bytes", "size of the store"),
     ("autovacuums", "autovacuums"),
     ("client_share", "share of the client's processors"),

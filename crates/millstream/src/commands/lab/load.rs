@@ -100,6 +100,10 @@ pub struct CheckTableArgs {
     #[arg(long, value_name = "FILE")]
     sent: Option<PathBuf>,
 
+    /// Documents are stored without their key
+    #[arg(long, conflicts_with = "sent")]
+    without_key: bool,
+
     /// Receipt of the load, which must count every document
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
@@ -164,7 +168,7 @@ pub async fn check_table(args: &CheckTableArgs, output: Output) -> Result<Exit, 
     let connection = millstream_pg::connect(&db().await?, &SessionSettings::named("millstream lab")).await?;
     let (client, table) = (&connection.client, quoted(&args.table));
     let stored = if args.refuses { &expected.accepted } else { &expected.all };
-    check_stored(client, &table, stored, args.sent.is_none()).await?;
+    check_stored(client, &table, stored, (args.sent.is_none(), !args.without_key)).await?;
     if let Some(file) = &args.sent {
         check_sent(client, &table, file).await?;
     }
