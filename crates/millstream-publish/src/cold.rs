@@ -165,7 +165,8 @@ fn statements(facts: &Row, collection: &Collection, lz4: bool) -> String {
     let (index, quoted): (&str, &str) = (facts.get("key_index"), facts.get("quoted_index"));
     let full = format!("set (fillfactor = {COLD_FILLFACTOR})");
     let mut all = vec![format!("alter table {table} {full}"), format!("alter index {quoted} {full}")];
-    if lz4 {
+    // Altering the column would make its models count everything as changed.
+    if lz4 && facts.get::<_, Option<bool>>("has_lz4") == Some(false) {
         all.push(format!("alter table {table} alter column doc set {COMPRESSION}"));
     }
     all.push(format!("cluster {table} using {}", quote_identifier(index)));

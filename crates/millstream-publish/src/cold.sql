@@ -20,6 +20,11 @@ select
         join pg_catalog.pg_class x on x.oid = i.indexrelid
         where i.indrelid = c.oid and i.indisclustered
     ) as clustered,
+    (
+        select a.attcompression = 'l'
+        from pg_catalog.pg_attribute a
+        where a.attrelid = c.oid and a.attname = 'doc' and not a.attisdropped
+    ) as has_lz4,
     pg_catalog.pg_relation_size(c.oid) as heap_bytes,
     case when c.reltoastrelid <> 0::oid then pg_catalog.pg_total_relation_size(c.reltoastrelid) else 0::bigint end
         as toast_bytes,
