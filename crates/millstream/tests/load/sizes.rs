@@ -200,3 +200,38 @@ async fn a_database_without_collections_says_so() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cold_freeze_is_announced_confirmed_and_undone() {
+    each_build(async |db| {
+        let place = Place::new(db).await;
+        place.load("things", &["--doc", "without-key"]);
+        let url = place.db.url();
+        let freeze = |more: &[&str]| millstream(&[&["freeze", "things", "--cold", "--db", &url][..], more].concat());
+        let unsure = freeze(&[]).ends(2);
+        assert!(unsure.stderr.contains("millstream freeze things --cold --yes"), "{unsure:?}");
+        for text in ["in the order of things_pkey", "of free disk", "Nobody can read or write the table meanwhile"] {
+            assert!(freeze(&["--dry-run"]).ends(0).stdout.contains(text), "{text}");
+        }
+        let estimate = freeze(&["--dry-run", "--output", "json"]).ends(0).json();
+        let number = |one: &Value, name: &str| one[name].as_u64().unwrap_or_else(|| panic!("{name}: {one}"));
+        let bytes = number(&estimate, "bytes");
+        assert!(number(&estimate, "needs_bytes") > bytes && number(&estimate, "heap_bytes") < bytes, "{estimate}");
+        for other in ["--in-place", "--undo"] {
+            freeze(&[other]).ends(2);
+        }
+        let heap = || parts(of(&place.sizes(), "things"))[0]["options"].to_string();
+        assert_eq!(heap(), "[\"fillfactor=90\"]", "nothing was done so far");
+
+        let done = freeze(&["--yes", "--output", "json"]).ends(0).json();
+        assert!(number(&done, "bytes_after") < number(&done, "bytes_before"), "{done}");
+        assert_eq!(heap(), "[\"fillfactor=100\"]");
+        let undo = done["undo"].as_str().unwrap();
+        assert!(freeze(&["--yes"]).ends(0).stdout.contains(undo), "it is said again");
+        place.client.batch_execute(undo).await.unwrap();
+        assert_eq!(heap(), "[\"fillfactor=90\"]");
+        let got = millstream(&["get", "things", "7", "--db", &url]).ends(0);
+        assert_eq!(got.json()["id"], 7);
+    })
+    .await;
+}

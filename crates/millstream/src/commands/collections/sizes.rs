@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::limits::FREE_SPACE_MEASURED;
 use crate::output::{Output, note};
 use crate::quantity;
-use crate::table::{Align, Column, Table};
+use crate::table::{Align, Table};
 use crate::target::Database;
 use millstream_doctor::{FreeSource, TableState, tables};
 use millstream_model::{CollectionName, DocumentForm};
