@@ -147,7 +147,9 @@ impl Error {
             Self::Directory { .. } => "name the files in it".into(),
             Self::Read { .. } => "run the same command again once the file can be read".into(),
             Self::Overwritten { .. } => "run the same command again when nobody writes into the file".into(),
-            Self::Replaced { .. } => "begin again when nobody replaces the object; a load needs `--resume off` then".into(),
+            Self::Replaced { .. } => {
+                "begin again when nobody replaces the object; a load needs `--resume off` then".into()
+            }
             Self::Utf16 { .. } => format!("convert it: {}", piped("iconv -f UTF-16 -t UTF-8 FILE")),
             Self::Utf32 { .. } => format!("convert it: {}", piped("iconv -f UTF-32 -t UTF-8 FILE")),
             Self::ZstdWindow { .. } => piped("zstd -dc --long=31 FILE"),

@@ -1,5 +1,6 @@
 //! The line of text that a row becomes.
 
+use super::scalar::json;
 use crate::Nan;
 use crate::nan::word_of;
 
