@@ -60,7 +60,7 @@ const WORDS: &[(&str, &str)] = &[
     ("p99_ms", "p99 of the latency"),
     ("p999_ms", "p99.9 of the latency"),
     ("max_ms", "largest latency"),
-    ("in_time_percent", "in time"),
+    ("in_time_percent", "share in time"),
     ("miss_percent", "missed"),
     ("failed_percent", "failed"),
     ("skipped_percent", "skipped"),
