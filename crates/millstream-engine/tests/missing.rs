@@ -25,7 +25,7 @@ async fn rows_of_every_epoch_are_told_apart() {
             let began = format!("{}:{}:{}", at(1_000), at(2_000), at(1_500));
             let bound = at(3_000) + MARGIN;
             for (bits, before) in [
-                (900, true),
+                (900_i64, true),
                 (1_999, true),
                 // It ran when the load began.
                 (1_500, false),

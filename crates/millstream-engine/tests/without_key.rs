@@ -162,7 +162,7 @@ async fn segments_and_their_compaction_keep_it_and_verify_finds_every_document_e
             let [first, second] = both(&wanted, "whole", "short");
             run(&db.url(), &first).await;
             run(&db.url(), &second).await;
-            assert!(waiting(&db, "short").await > 1);
+            assert!(waiting(&db, "short").await > 0);
             // Its own sources, and nothing else is stored.
             let all = request("short", "id:text", &[files.write("all", everything(&files, wave))]);
             assert!(equal(&db, &all).await > 0, "before they are merged");
