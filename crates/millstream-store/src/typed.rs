@@ -65,13 +65,19 @@ static KINDS: &[ColumnKind] = &[
         name: "timestamptz",
         others: &["timestamp with time zone"],
         printed: "timestamp with time zone",
-        cast: Cast::Expression(|text| fill!(include_str!("typed_timestamptz.sql"), text, clock = clock(text))),
+        cast: Cast::Expression(|text| {
+            let Time { usual, whole, clock } = Time::of(text);
+            fill!(include_str!("typed_timestamptz.sql"), text, usual, whole, clock)
+        }),
     },
     ColumnKind {
         name: "timestamp",
         others: &["timestamp without time zone"],
         printed: "timestamp without time zone",
-        cast: Cast::Expression(|text| fill!(include_str!("typed_timestamp.sql"), text, clock = clock(text))),
+        cast: Cast::Expression(|text| {
+            let Time { usual, whole, clock } = Time::of(text);
+            fill!(include_str!("typed_timestamp.sql"), text, usual, whole, clock)
+        }),
     },
     ColumnKind {
         name: "date",
@@ -81,9 +87,25 @@ static KINDS: &[ColumnKind] = &[
     },
 ];
 
-/// Date and time of day of a text that has the shape of RFC 3339, as SQL.
-fn clock(text: &str) -> String {
-    fill!(include_str!("typed_clock.sql"), text)
+/// What reads a time in RFC 3339, as SQL over its text.
+///
+/// A match of a regular expression takes two microseconds, longer than all the rest. So it is left to times with a part of
+/// a second or an offset. Of those without, the casts refuse what passes here and is no time, such as a month of `-1`.
+struct Time {
+    /// Whether a text of the usual length and with the usual separators holds digits between them, and an hour.
+    usual: String,
+    /// Date and time of day in whole seconds.
+    whole: String,
+    /// The same with the part of a second.
+    clock: String,
+}
+
+impl Time {
+    fn of(text: &str) -> Self {
+        let whole = fill!(include_str!("typed_whole.sql"), text);
+        let clock = fill!(include_str!("typed_clock.sql"), text, whole);
+        Self { usual: fill!(include_str!("typed_usual.sql"), text), whole, clock }
+    }
 }
 
 impl PartialEq for ColumnKind {

@@ -1,4 +1,6 @@
 case
+    when {text} like '____-__-__T__:__:__Z' and {usual}
+        then pg_catalog.timezone('0'::interval, {whole})
     when {text} ~ '^[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9][Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)([.][0-9]+)?([Zz]|[-+](0[0-9]|1[0-5]):[0-5][0-9])$'
         then pg_catalog.timezone(
             case
