@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::observe::Event;
 use crate::outcome::Surroundings;
 use crate::request::LoadRequest;
+use millstream_pg::advisory::LockKey;
 use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_identifier};
 use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard};
@@ -20,6 +21,8 @@ pub(crate) struct Shared {
 #[derive(Clone)]
 pub(crate) struct Control {
     db: ConnInfo,
+    /// The lock by which others of its group know its sessions.
+    group: Option<LockKey>,
     session: Arc<Mutex<Session>>,
 }
 
@@ -42,13 +45,26 @@ impl Session {
 
 impl Control {
     /// Connects, checks that a load can work with this server and database, and creates our tables if they are missing.
+    /// `group` is the lock that the sessions of its group share, if it has one.
     ///
     /// # Errors
     /// Whatever prevents a load from beginning.
-    pub(crate) async fn open(request: &LoadRequest, around: &Surroundings) -> Result<Self, Error> {
+    pub(crate) async fn open(
+        request: &LoadRequest,
+        around: &Surroundings,
+        group: Option<LockKey>,
+    ) -> Result<Self, Error> {
         let connection = prepare_database(request, around).await?;
+        if let Some(group) = group {
+            group.lock_shared(&connection.client).await?;
+        }
         let session = Session { connection, number: 0, abandoned: false };
-        Ok(Self { db: around.db.clone(), session: Arc::new(Mutex::new(session)) })
+        Ok(Self { db: around.db.clone(), group, session: Arc::new(Mutex::new(session)) })
+    }
+
+    /// The lock of its group.
+    pub(crate) fn group(&self) -> Option<LockKey> {
+        self.group
     }
 
     /// The session, alone; a new one if the last has ended.
@@ -58,7 +74,11 @@ impl Control {
     pub(crate) async fn session(&self) -> Result<MutexGuard<'_, Session>, Error> {
         let mut session = self.session.lock().await;
         if session.abandoned || session.connection.client.is_closed() {
-            session.connection = connect_control(&self.db).await?;
+            let connection = connect_control(&self.db).await?;
+            if let Some(group) = self.group {
+                group.lock_shared(&connection.client).await?;
+            }
+            session.connection = connection;
             (session.abandoned, session.number) = (false, session.number + 1);
         }
         Ok(session)

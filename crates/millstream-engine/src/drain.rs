@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 #[derive(Debug, Clone)]
 pub(crate) struct Drain {
     stop: Stop,
-    /// When the engine has begun to end for a reason of its own, such as too many rejects.
+    /// When what is in flight is cancelled, once the engine ends for a reason of its own, such as too many rejects.
     early: watch::Sender<Option<Instant>>,
     longest: Duration,
 }
@@ -23,25 +23,28 @@ impl Drain {
 
     /// Begins the end. The first call counts.
     pub(crate) fn begin(&self) {
-        self.early.send_if_modified(|begun| {
-            let first = begun.is_none();
-            begun.get_or_insert_with(Instant::now);
-            first
+        self.begin_within(self.longest);
+    }
+
+    /// Begins the end, which takes no longer than this. Of several calls, the one whose time is over first counts.
+    pub(crate) fn begin_within(&self, longest: Duration) {
+        let over = Instant::now() + longest;
+        self.early.send_if_modified(|known| {
+            let is_sooner = known.is_none_or(|known| over < known);
+            if is_sooner {
+                *known = Some(over);
+            }
+            is_sooner
         });
     }
 
     /// Does `work`. `None` if it is dropped because what is in flight takes too long.
     pub(crate) async fn bounds<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut begun = self.early.subscribe();
-        let early = async {
-            let begun = begun.wait_for(Option::is_some).await.ok().and_then(|begun| *begun);
-            sleep_until(begun.unwrap_or_else(Instant::now) + self.longest).await;
-        };
         tokio::select! {
             biased;
             done = work => Some(done),
             () = self.stop_is_over() => None,
-            () = early => None,
+            () = self.early_is_over() => None,
         }
     }
 
@@ -68,6 +71,26 @@ impl Drain {
     /// The end of something that was cancelled.
     pub(crate) fn ended(&self) -> Error {
         self.reason().map_or(Error::BrokenOff("what was in flight took too long"), Error::Stopped)
+    }
+
+    /// Resolves when an end that has begun early takes too long.
+    async fn early_is_over(&self) {
+        let mut ends = self.early.subscribe();
+        loop {
+            let over = *ends.borrow_and_update();
+            let waited = async {
+                match over {
+                    Some(over) => sleep_until(over).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = waited => return,
+                // The sender lives as long as this value, so something has changed.
+                _ = ends.changed() => {}
+            }
+        }
     }
 
     /// Resolves when somebody has stopped the load so long ago, or a second time.
@@ -101,5 +124,21 @@ mod tests {
         drain.stop.hurry();
         assert_eq!(drain.bounds(pending::<()>()).await, None, "the second stop waits for nothing");
         assert_eq!(drain.bounds(ready(1)).await, Some(1));
+    }
+
+    #[tokio::test]
+    async fn an_end_that_has_begun_can_be_made_shorter_and_not_longer() {
+        let hour = Duration::from_secs(3_600);
+        let drain = Drain::new(&Stop::default(), hour);
+        drain.begin();
+        let shortening = async {
+            tokio::task::yield_now().await;
+            drain.begin_within(Duration::ZERO);
+        };
+        let (bounded, ()) = tokio::join!(drain.bounds(pending::<()>()), shortening);
+        assert_eq!(bounded, None);
+        drain.begin_within(hour);
+        assert_eq!(drain.bounds(pending::<()>()).await, None);
+        assert_eq!(drain.bounds(ready(1)).await, Some(1), "what is done is done");
     }
 }

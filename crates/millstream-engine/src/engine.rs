@@ -11,6 +11,7 @@ use crate::stop::StopReason;
 use crate::write::{LaneReport, LaneSetup, Lanes, open_lane};
 use millstream_document::chunk::Chunk;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -141,6 +142,11 @@ impl Engine {
     /// Resolves when a lane has ended before its documents did. A silent source must not hide that.
     pub(crate) async fn lane_ended(&self) {
         self.lane_ended.notified().await;
+    }
+
+    /// Bounds what is in flight from now on: what is not committed within this time is rolled back.
+    pub(crate) fn end_within(&self, longest: Duration) {
+        self.shared.drain.begin_within(longest);
     }
 
     /// Takes no more chunks, commits those it has, and ends. `fed` says why no more chunks come, if not because the

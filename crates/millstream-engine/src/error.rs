@@ -203,6 +203,16 @@ impl Error {
         Self::Store(millstream_store::Error::Fenced { load_id })
     }
 
+    /// Whether another run owns the load now, or nobody may resume it.
+    pub fn is_fenced(&self) -> bool {
+        matches!(self, Self::Store(millstream_store::Error::Fenced { .. }))
+    }
+
+    /// Whether the load is refused because another process runs it.
+    pub fn runs_elsewhere(&self) -> bool {
+        matches!(self, Self::Store(millstream_store::Error::LoadRunning { .. }))
+    }
+
     /// The damage with which a chunk ends its source, if it does.
     pub(crate) fn of_damage(chunk: &Chunk, sources: &[String]) -> Option<Self> {
         let (frame, fault) = chunk.damage()?;

@@ -48,6 +48,7 @@ pub use durability::{DURABILITIES, Durability};
 pub use error::{EmptiedBy, Error};
 pub use layout::{LAYOUTS, Layout};
 pub use merge::{Effect, Folded, MODES, Member, Mode, ModeError, Tombstone};
+pub use millstream_store::Holder;
 pub use observe::{Event, Observer, Silent, Tally};
 pub use outcome::{Outcome, Surroundings};
 pub use placed::Placed;

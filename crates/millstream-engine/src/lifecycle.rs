@@ -8,7 +8,7 @@ use millstream_failpoint as failpoint;
 use millstream_model::{Counters, Receipt};
 use millstream_pg::Poll;
 use millstream_pg::advisory::OPEN;
-use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
+use millstream_store::limits::LOAD_LOCK_POLL;
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
 use millstream_store::{
@@ -63,8 +63,8 @@ pub(crate) async fn open(
     lanes: u16,
     interrupted: Option<i64>,
 ) -> Result<Opened<OwnedLoad>, Error> {
-    let (schema, LoadRequest { forget_deletes, resume, layout, .. }) = (plan.schema(), &plan.request);
-    let poll = Poll::new(LOAD_LOCK_POLL, LOAD_LOCK_WAIT);
+    let (schema, LoadRequest { forget_deletes, resume, layout, lock_wait, .. }) = (plan.schema(), &plan.request);
+    let poll = Poll::new(LOAD_LOCK_POLL, *lock_wait);
     let unfinished = loop {
         // One session at a time, so that a command that is started twice in one moment opens one load. Any other error
         // than that the load runs ends the session, and with it the lock.

@@ -14,6 +14,7 @@ use millstream_document::source::{Dialect, Location, Objects};
 use millstream_document::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::{CollectionName, DocumentForm, KeyRequest};
+use millstream_store::limits::LOAD_LOCK_WAIT;
 use millstream_store::{Schema, TypedColumn};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -132,6 +133,9 @@ pub struct LoadRequest {
     pub standstill_after: Duration,
     /// How long what is in flight may be committed after a stop. Then it is cancelled.
     pub stop_wait: Duration,
+    /// How long the load waits for another run of it to end, before it is refused. Loads of one service wait one after the
+    /// other.
+    pub lock_wait: Duration,
     /// Longest document.
     pub document_bytes_max: usize,
     /// Rejected documents that stop the load.
@@ -177,6 +181,7 @@ impl LoadRequest {
             lane_age_max: LANE_AGE_MAX,
             standstill_after: STANDSTILL_AFTER,
             stop_wait: STOP_WAIT,
+            lock_wait: LOAD_LOCK_WAIT,
             document_bytes_max: DOCUMENT_BYTES_MAX,
             rejects_max: REJECTS_MAX,
             reject_bytes_max: REJECT_BYTES_TOTAL_MAX,

@@ -100,7 +100,7 @@ impl Run {
         let Shared { control, budget } = match shared {
             Some(shared) => shared.clone(),
             None => {
-                let control = drain.bounds(Box::pin(Control::open(request, around))).await;
+                let control = drain.bounds(Box::pin(Control::open(request, around, None))).await;
                 let control = control.ok_or_else(|| drain.ended())??;
                 Shared { control, budget: Budget::new(request.memory_bytes, 1) }
             }
@@ -355,6 +355,10 @@ impl Run {
             if given_up || !failures.wait(failure.kind()).await {
                 let session = control.last().await;
                 let failure = diagnosis::explained(&session.connection.client, schema, table, failure).await;
+                if shares {
+                    // The session goes on, and nobody else closes this load. If this fails, the session has ended after all.
+                    let _ = load_lock(schema, owned.load_id).unlock(&session.connection.client).await;
+                }
                 return Err(decisive(failure, finish.error));
             }
             control.last().await.abandon();

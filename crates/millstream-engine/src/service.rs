@@ -13,6 +13,9 @@ use crate::stream::Stream;
 use bytes::Bytes;
 use millstream_document::chunk::Chunk;
 use millstream_document::source::frame_lines;
+use millstream_pg::advisory::LockKey;
+use millstream_pg::quote_name;
+use millstream_store::{Holder, group_lock};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
@@ -74,6 +77,29 @@ impl Service {
     /// [`Error::Refused`] when the request is not for streams, or names a layout or a number of streams that is not
     /// possible; the server's.
     pub async fn open(request: &LoadRequest, around: &Surroundings, streams: u16) -> Result<Self, Error> {
+        Box::pin(Self::connect(request, around, streams, None)).await
+    }
+
+    /// As [`Service::open`], for one of several processes that divide streams among them. They know each other by the name of
+    /// their group, so that one can take over what another one does not release: see [`Service::take_over`].
+    ///
+    /// # Errors
+    /// As [`Service::open`].
+    pub async fn open_in_group(
+        request: &LoadRequest,
+        around: &Surroundings,
+        streams: u16,
+        group: &str,
+    ) -> Result<Self, Error> {
+        Box::pin(Self::connect(request, around, streams, Some(group_lock(&request.schema, group)))).await
+    }
+
+    async fn connect(
+        request: &LoadRequest,
+        around: &Surroundings,
+        streams: u16,
+        group: Option<LockKey>,
+    ) -> Result<Self, Error> {
         request.check_stream()?;
         if !request.layout.fills_table {
             let problem = format!("streams of a service do not go with --layout {}", request.layout.name);
@@ -87,7 +113,7 @@ impl Service {
         let around = Surroundings { observer, ..around.clone() };
         let request = LoadRequest { lanes: Some(1), format: "ndjson".into(), ..request.clone() };
         let drain = Drain::new(&around.stop, request.stop_wait);
-        let opening = drain.bounds(Box::pin(Control::open(&request, &around)));
+        let opening = drain.bounds(Box::pin(Control::open(&request, &around, group)));
         let opened = around.attended(request.standstill_after, opening).await;
         let control = opened.ok_or_else(|| drain.ended())??;
         let shared = Shared { control, budget: Budget::new(request.memory_bytes, streams) };
@@ -128,6 +154,28 @@ impl Service {
         let request = LoadRequest { source_name: Some(name.to_owned()), ..self.request.clone() };
         let feed = Feed::of_stream(&request, tally, true, self.sample.clone());
         Box::pin(Stream::of_service(&request, &around, feed, (&self.shared, Box::new(open)))).await
+    }
+
+    /// Who else runs the load of the stream of this name. As long as somebody does, the stream cannot be opened here.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn holder(&self, name: &str) -> Result<Option<Holder>, Error> {
+        let (control, LoadRequest { collection, schema, .. }) = (&self.shared.control, &self.request);
+        let session = control.session().await?;
+        let client = &session.connection.client;
+        Ok(millstream_store::holder(client, schema, &quote_name(collection), name, control.group()).await?)
+    }
+
+    /// Ends the run of a load that another process of the group does not end itself, because it was stopped or cannot be
+    /// reached. What that run has committed stays; what it had in flight is rolled back, and it commits nothing more, whenever
+    /// it wakes. The stream can then be opened here. For a holder that is not [`of_group`](Holder::of_group), wait instead.
+    ///
+    /// # Errors
+    /// The server's, such as when the role may not end the session.
+    pub async fn take_over(&self, holder: &Holder) -> Result<(), Error> {
+        let mut session = self.shared.control.session().await?;
+        Ok(millstream_store::take_over(&mut session.connection.client, &self.request.schema, holder).await?)
     }
 }
 

@@ -15,6 +15,7 @@ use millstream_document::chunk::Chunk;
 use millstream_document::source::frame_lines;
 use millstream_model::Position;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -210,8 +211,24 @@ impl Stream {
     /// emptied the unlogged collection, or a TRUNCATE has emptied the table. Every other failure is part of
     /// the [`Outcome`].
     pub async fn close(self) -> Result<Outcome, Error> {
-        let Self { run, closing, engine, stop, member, .. } = self;
-        let mut finish = engine.finish(Ok(stop.reason())).await;
+        let reason = self.stop.reason();
+        self.end(reason).await
+    }
+
+    /// As [`Stream::close`], and ends as one that is suspended. What is not committed within this time is rolled back, as if
+    /// it had not been sent. So the load is soon free for another run.
+    ///
+    /// # Errors
+    /// As [`Stream::close`].
+    pub async fn close_within(self, longest: Duration) -> Result<Outcome, Error> {
+        self.engine.end_within(longest);
+        let reason = self.stop.reason().unwrap_or(StopReason::Suspended);
+        self.end(Some(reason)).await
+    }
+
+    async fn end(self, reason: Option<StopReason>) -> Result<Outcome, Error> {
+        let Self { run, closing, engine, member, .. } = self;
+        let mut finish = engine.finish(Ok(reason)).await;
         if member.is_some() {
             // Its load is not finished: another run resumes it.
             finish.stopped.get_or_insert(StopReason::Suspended);

@@ -304,6 +304,90 @@ async fn a_stream_that_runs_elsewhere_is_refused_and_the_others_go_on() {
     .await;
 }
 
+/// What a member of a group must give back in so many seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_stream_that_is_closed_within_a_time_releases_its_load_and_keeps_what_is_committed() {
+    each_build(async |db| {
+        let wanted = request("released", "id:text", &[]);
+        let (service, ..) = open(&db.url(), &wanted, 2).await;
+        let (a, b) = (stream(&service, "a").await, stream(&service, "b").await);
+        a.producer().send_placed(placed([1, 2], 9)).await.unwrap().committed().await.unwrap();
+        // What takes less than the time is committed.
+        b.producer().send_placed(placed([7], 9)).await.unwrap();
+        let outcome = Box::pin(b.close_within(Duration::from_secs(60))).await.expect("there is a receipt");
+        assert_eq!((outcome.stopped, outcome.receipt.counters.read), (Some(StopReason::Suspended), 1));
+
+        let client = db.client().await;
+        client.batch_execute("begin; lock table public.released in exclusive mode").await.unwrap();
+        let commit = a.producer().send_placed(placed([3, 4], 9)).await.unwrap();
+        let outcome = Box::pin(a.close_within(Duration::ZERO)).await.expect("there is a receipt");
+        assert!(outcome.error.is_none() && !outcome.receipt.finished, "{outcome:?}");
+        assert_eq!((outcome.stopped, outcome.receipt.counters.read), (Some(StopReason::Suspended), 2));
+        assert!(commit.committed().await.is_err(), "it is rolled back");
+        assert_eq!(locked(&client).await.0, 0, "the load may run elsewhere");
+        client.batch_execute("commit").await.unwrap();
+
+        let (other, ..) = open(&db.url(), &wanted, 1).await;
+        let a = stream(&other, "a").await;
+        assert_eq!(a.watermark(), Some(Watermark { offset: 3, hash: Some(3) }));
+        close(a).await;
+        assert_eq!(stored(&db, "public.released").await.into_values().sum::<i64>(), 1 + 2 + 7);
+    })
+    .await;
+}
+
+async fn open_in_group(url: &str, request: &LoadRequest, group: &str) -> Service {
+    let (around, _) = surroundings(url);
+    Box::pin(Service::open_in_group(request, &around, 2, group)).await.expect("the service opens")
+}
+
+/// A process that was stopped keeps its sessions, and so its locks, for as long as it sleeps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_load_is_taken_over_from_a_process_of_the_group_and_its_other_streams_go_on() {
+    each_build(async |db| {
+        let mut wanted = request("taken", "id:text", &[]);
+        wanted.mode = "sum:value".parse().unwrap();
+        wanted.lock_wait = Duration::ZERO;
+        let sleeper = open_in_group(&db.url(), &wanted, "g").await;
+        let (a, b) = (stream(&sleeper, "a").await, stream(&sleeper, "b").await);
+        a.producer().send_placed(placed([1, 2], 1)).await.unwrap().committed().await.unwrap();
+
+        let stranger = open_in_group(&db.url(), &wanted, "h").await;
+        let of_stranger = stranger.holder("a").await.unwrap().expect("somebody runs it");
+        assert!(!of_stranger.of_group && of_stranger.application == "millstream control", "{of_stranger:?}");
+        let member = open_in_group(&db.url(), &wanted, "g").await;
+        assert_eq!(member.holder("nobody").await.unwrap(), None);
+        let holder = member.holder("a").await.unwrap().expect("somebody runs it");
+        assert!(holder.of_group && holder.load_id == a.load_id(), "{holder:?}");
+        assert!(Box::pin(member.stream("a")).await.is_err_and(|error| error.runs_elsewhere()));
+
+        member.take_over(&holder).await.unwrap();
+        let taken = until_some("the load is free", async || Box::pin(member.stream("a")).await.ok()).await;
+        assert_eq!(taken.watermark(), Some(Watermark { offset: 3, hash: Some(3) }));
+        taken.producer().send_placed(placed([3], 1)).await.unwrap().committed().await.unwrap();
+        // The sleeper wakes: its batch fails as a whole.
+        let commit = a.producer().send_placed(placed([3, 4], 1)).await.unwrap();
+        assert!(commit.committed().await.is_err());
+        let fenced = match Box::pin(a.close()).await {
+            Err(error) => error,
+            Ok(outcome) => outcome.error.expect("it is fenced"),
+        };
+        assert!(fenced.is_fenced(), "{fenced}");
+        // Its other load is its own, in a new session.
+        b.producer().send_placed(placed([10], 1)).await.unwrap().committed().await.unwrap();
+        let client = db.client().await;
+        until("both are locked, by two sessions", async || locked(&client).await == (2, 2)).await;
+        close(b).await;
+        close(taken).await;
+        assert_eq!(locked(&client).await.0, 0, "the fenced load keeps no lock");
+        let back = stream(&sleeper, "a").await;
+        assert_eq!(back.watermark(), Some(Watermark { offset: 4, hash: Some(4) }));
+        close(back).await;
+        assert_eq!(stored(&db, "public.taken").await.into_values().sum::<i64>(), 1 + 2 + 3 + 10);
+    })
+    .await;
+}
+
 /// A load that cannot be opened leaves the session half-way. The others take their locks in another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_stream_that_cannot_be_opened_does_not_end_the_others() {

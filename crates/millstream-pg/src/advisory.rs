@@ -30,6 +30,10 @@ pub struct LockClass(pub i32);
 /// `millsche`: makes, updates or binds our tables; until the transaction ends.
 pub const SCHEMA: LockKey = LockKey::One(0x6d69_6c6c_7363_6865);
 
+/// `mslg`: belongs to the group of processes whose name hashes to this number, shared by their sessions from their beginning
+/// to their end; others only look whether a session holds it.
+pub const GROUP: LockClass = LockClass(0x6d73_6c67);
+
 /// `mslf`: freezes the collection of this table's OID; a load into it tries it, shared.
 pub const FREEZE: LockClass = LockClass(0x6d73_6c66);
 
@@ -141,6 +145,7 @@ mod tests {
     fn lock_keys_spell_their_names_and_are_unique() {
         let whole = [("millsche", SCHEMA), ("msldopen", OPEN), ("mslpubls", PUBLISH)];
         let classes = [
+            ("mslg", GROUP),
             ("mslf", FREEZE),
             ("mslc", COMPACTION),
             ("mslr", RUNNER),

@@ -2,16 +2,15 @@
 
 use crate::error::Error;
 use crate::schema::Schema;
-use millstream_pg::advisory::LockKey;
+use millstream_pg::advisory::{GROUP, LockKey};
 use millstream_pg::fill;
 use tokio_postgres::GenericClient;
 use xxhash_rust::xxh3::xxh3_64;
 
 impl Schema {
     /// First key of the locks of this schema's loads. Another schema of the database may use the same load numbers.
-    fn load_lock_class(&self) -> i32 {
-        let [a, b, c, d, ..] = xxh3_64(self.name().as_bytes()).to_be_bytes();
-        i32::from_be_bytes([a, b, c, d])
+    pub(crate) fn load_lock_class(&self) -> i32 {
+        hash(self.name())
     }
 
     /// The query for the sessions that work for load `l`.
@@ -34,6 +33,16 @@ pub fn load_lock(schema: &Schema, load_id: i64) -> LockKey {
     LockKey::Two(class, id)
 }
 
+/// The lock that the sessions of a group share, so that others of the group know them.
+pub fn group_lock(schema: &Schema, group: &str) -> LockKey {
+    GROUP.of(hash(&format!("{}\0{group}", schema.name())))
+}
+
+fn hash(text: &str) -> i32 {
+    let [a, b, c, d, ..] = xxh3_64(text.as_bytes()).to_be_bytes();
+    i32::from_be_bytes([a, b, c, d])
+}
+
 /// The server process of a session that works for a load. Our own session does not count.
 pub(crate) async fn at_work(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Option<i32>, Error> {
     let sql = fill!(include_str!("load_at_work.sql"), sessions = schema.sessions());
@@ -53,5 +62,7 @@ mod tests {
         assert_eq!(load_lock_keys(&usual, 1 << 31), (class, 0));
         assert_eq!(load_lock_keys(&usual, i64::MAX), (class, i32::MAX));
         assert_ne!(load_lock_keys(&Schema::new("other"), 7).0, class);
+        assert_ne!(group_lock(&usual, "a"), group_lock(&usual, "b"));
+        assert_ne!(group_lock(&usual, "a"), group_lock(&Schema::new("other"), "a"));
     }
 }

@@ -110,11 +110,20 @@ pub async fn close_locked_run(
     load_id: i64,
     why: &str,
 ) -> Result<(), Error> {
+    close_run(transaction, schema, load_id, &format!("its sessions were lost, and {why}")).await
+}
+
+/// Closes a run, so that it commits nothing more.
+pub(crate) async fn close_run(
+    transaction: &Transaction<'_>,
+    schema: &Schema,
+    load_id: i64,
+    reason: &str,
+) -> Result<(), Error> {
     let running = schema.sql("select from {schema}.load where load_id = $1 and state = 'running' for update");
     if transaction.query_opt(&running, &[&load_id]).await?.is_some() {
         consolidate_lanes(transaction, schema, load_id).await?;
-        let reason = format!("its sessions were lost, and {why}");
-        record_end(transaction, schema, load_id, "stopped", Some(&reason), None).await?;
+        record_end(transaction, schema, load_id, "stopped", Some(reason), None).await?;
     }
     Ok(())
 }

@@ -1,0 +1,34 @@
+-- The session other than this one that runs the load into the table $1 whose only source is $2. `of_group`: it shares the
+-- advisory lock of the two numbers $3 and $4.
+select
+    l.load_id,
+    k.pid,
+    coalesce(a.application_name, '') as application,
+    pg_catalog.host(a.client_addr) as address,
+    exists (
+        select
+        from pg_catalog.pg_locks g
+        where g.pid = k.pid
+          and g.locktype = 'advisory'
+          and g.granted
+          and g.database = k.database
+          and g.classid = ($3::int)::oid
+          and g.objid = ($4::int)::oid
+          and g.objsubid = 2
+    ) as of_group
+from {schema}.load l
+join pg_catalog.pg_locks k
+    on k.locktype = 'advisory'
+   and k.granted
+   and k.pid <> pg_catalog.pg_backend_pid()
+   and k.database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())
+   and k.classid = ({load_class})::int::oid
+   and k.objid = (l.load_id & 2147483647::bigint)::int::oid
+   and k.objsubid = 2
+left join pg_catalog.pg_stat_activity a on a.pid = k.pid
+where l.table_oid = pg_catalog.to_regclass($1::text)::oid
+  and l.sources operator(pg_catalog.=) array[$2::text]
+  and l.resumable
+  and l.state <> 'finished'
+order by l.load_id desc
+limit 1
