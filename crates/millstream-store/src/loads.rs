@@ -48,6 +48,21 @@ impl LoadSummary {
     }
 }
 
+/// An unfinished load of a stream that has a name.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct StreamLoad {
+    /// The load's number.
+    pub load_id: i64,
+    /// The collection, as it was named when the load began.
+    pub collection: String,
+    /// The stream's name.
+    pub name: String,
+    /// `running`; `crashed` if recorded as running without a session; `stopped`.
+    pub state: String,
+    /// The position before which all is committed; `None` if nothing is.
+    pub committed: Option<u64>,
+}
+
 /// The newest loads, at most `limit` of them, newest first.
 pub async fn list(client: &Client, schema: &Schema, limit: u64) -> Result<Vec<LoadSummary>, Error> {
     read(client, schema, None, limit).await
@@ -56,6 +71,15 @@ pub async fn list(client: &Client, schema: &Schema, limit: u64) -> Result<Vec<Lo
 /// One load; `None` if it is not recorded.
 pub async fn find(client: &Client, schema: &Schema, load_id: i64) -> Result<Option<LoadSummary>, Error> {
     Ok(read(client, schema, Some(load_id), 1).await?.pop())
+}
+
+/// The unfinished loads of the streams of these names.
+///
+/// # Errors
+/// The server's.
+pub async fn of_streams(client: &Client, schema: &Schema, names: &[String]) -> Result<Vec<StreamLoad>, Error> {
+    let sql = fill!(include_str!("loads_streams.sql"), schema, sessions = schema.sessions());
+    Ok(json_rows(client, "a load's record", &sql, &[&names]).await?)
 }
 
 /// Deletes a load's record with its lanes and rejects. The documents it loaded stay. Returns false if there was no such

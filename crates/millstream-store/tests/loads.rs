@@ -92,3 +92,32 @@ async fn an_unfinished_load_of_the_same_sources_is_found_and_told_from_another()
     })
     .await;
 }
+
+/// Who asks how far a group is behind would count what was committed as missing, or the other way round.
+#[tokio::test]
+async fn unfinished_loads_of_streams_say_how_far_they_are() {
+    each_build(async |db| {
+        let mut scene = Scene::new(db).await;
+        let stream = |name: &str| Identity { sources: vec![name.into()], format: "stream".into(), ..scene.identity() };
+        let (first, second, files) = (stream("t/0"), stream("t/1"), scene.identity());
+        let new = scene.begin(&first, 1).await;
+        let begun = scene.begin(&second, 1).await;
+        scene.begin(&files, 1).await;
+        let placed = "update millstream.lane set byte_offset = 70, prefix_hash = '\\x01' where load_id = $1";
+        scene.client.execute(placed, &[&begun]).await.unwrap();
+        let names = ["t/0", "t/1", "t/2", "a"].map(str::to_owned);
+        let (asker, schema) = (scene.db.client().await, scene.schema.clone());
+        let found = async || {
+            let found = loads::of_streams(&asker, &schema, &names).await.unwrap();
+            found.into_iter().map(|one| (one.load_id, one.name, one.state, one.committed)).collect::<Vec<_>>()
+        };
+        let of = |load_id, name: &str, committed| (load_id, name.to_owned(), "running".to_owned(), committed);
+        assert_eq!(found().await, [of(new, "t/0", None), of(begun, "t/1", Some(70))]);
+        // Its next run has read nothing yet.
+        scene.run(begun, &second, 1, true).await;
+        assert_eq!(found().await[1], of(begun, "t/1", Some(70)));
+        scene.client.batch_execute("update millstream.load set state = 'finished'").await.unwrap();
+        assert!(found().await.is_empty());
+    })
+    .await;
+}
