@@ -1,7 +1,7 @@
 //! What stands for the client in a build that has none.
 
 use crate::address::Address;
-use crate::client::{Client, ClientError, Lot, Marks, Topic};
+use crate::client::{Client, ClientError, Decision, Lot, Marks, Member, Place, Topic};
 use crate::error::Error;
 use crate::properties::Properties;
 use std::time::Duration;
@@ -33,11 +33,7 @@ impl Client for Broker {
         match *self {}
     }
 
-    async fn assign(&self, _: &[(i32, Option<u64>)]) -> Result<(), ClientError> {
-        match *self {}
-    }
-
-    async fn seek(&self, _: i32, _: u64) -> Result<(), ClientError> {
+    async fn assign(&self, _: &[(i32, Option<Place>)]) -> Result<(), ClientError> {
         match *self {}
     }
 
@@ -50,6 +46,22 @@ impl Client for Broker {
     }
 
     async fn commit(&self, _: &[(i32, u64)]) -> Result<(), ClientError> {
+        match *self {}
+    }
+
+    async fn join(&self) -> Result<(), ClientError> {
+        match *self {}
+    }
+
+    async fn decision(&self) -> Result<Decision, ClientError> {
+        match *self {}
+    }
+
+    async fn leave(&self) {
+        match *self {}
+    }
+
+    async fn members(&self) -> Result<Vec<Member>, ClientError> {
         match *self {}
     }
 }

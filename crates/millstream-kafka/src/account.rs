@@ -49,19 +49,18 @@ pub struct Outcome {
 }
 
 impl Account {
+    /// The account of some partitions, in order. `loaded` documents of them are of this run.
     pub(crate) fn new(
         (collection, topic): (String, String),
-        mut partitions: Vec<PartitionAccount>,
+        partitions: Vec<PartitionAccount>,
+        loaded: u64,
         seconds: f64,
     ) -> Self {
-        partitions.sort_by_key(|one| one.partition);
-        let (mut counters, mut before) = (Counters::default(), 0);
+        let mut counters = Counters::default();
         for PartitionAccount { receipt, .. } in &partitions {
             counters += receipt.counters;
-            before += receipt.resumed_from.unwrap_or(0);
         }
-        let this_run = counters.read.saturating_sub(before);
-        let rows_per_second = if seconds > 0.0 { this_run as f64 / seconds } else { 0.0 };
+        let rows_per_second = if seconds > 0.0 { loaded as f64 / seconds } else { 0.0 };
         Self { collection, topic, counters, seconds, rows_per_second, partitions }
     }
 }

@@ -1,18 +1,22 @@
 //! The client that speaks to real brokers, on `krafka`.
 
 use crate::address::Address;
-use crate::client::{Client, ClientError, Lot, Marks, Record, Topic};
+use crate::client::{Client, ClientError, Decision, Lot, Marks, Member, Place, Record, Topic};
 use crate::error::Error;
-use crate::limits::{CONNECT_WAIT, FETCH_BYTES_MAX, POLL_RECORDS_MAX};
-use crate::properties::{Mechanism, Properties};
-use krafka::admin::{AlterConsumerGroupOffsetsOptions, DescribeTopicsOptions};
+use crate::limits::{CONNECT_WAIT, FETCH_BYTES_MAX, POLL_RECORDS_MAX, TOPIC_EVERY};
+use crate::member::{Membership, member_error};
+use crate::properties::{Mechanism, Properties, Protocol};
+use krafka::admin::{
+    AlterConsumerGroupOffsetsOptions, ConsumerGroupMember, DescribeConsumerGroupsOptions, DescribeTopicsOptions,
+};
 use krafka::auth::{AuthConfig, TlsConfig};
 use krafka::consumer::{AutoOffsetReset, Consumer, ConsumerRecord, IsolationLevel, TopicPartition};
 use krafka::error::ErrorCode;
 use krafka::{Kafka, KrafkaError};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
+use tokio::sync::Mutex;
 
 /// What brokers say that do not identify a topic.
 const UNKNOWN_TOPIC: [u8; 16] = [0; 16];
@@ -21,11 +25,13 @@ const UNKNOWN_TOPIC: [u8; 16] = [0; 16];
 pub struct Broker {
     topic: String,
     kafka: Kafka,
+    /// What reads. It is in no group.
     consumer: Consumer,
-    /// The group for which offsets are written.
-    group: Option<String>,
-    /// Each partition that is read, and the offset of the next record to read.
-    places: Mutex<BTreeMap<i32, u64>>,
+    properties: Properties,
+    /// Each partition that is read, and where the next record to read is. Whoever holds it may move the consumer.
+    places: Mutex<BTreeMap<i32, Place>>,
+    /// The membership in the group, once it is joined.
+    membership: OnceLock<Membership>,
     /// What identified the topic when it was first asked for.
     id: OnceLock<[u8; 16]>,
 }
@@ -40,6 +46,10 @@ pub async fn connect(address: &Address, properties: &Properties) -> Result<Broke
     let mut builder = Kafka::builder(brokers.join(",")).client_id(client_id);
     if let Some(security) = security(properties) {
         builder = builder.security(security);
+    }
+    if properties.protocol == Protocol::Classic {
+        // A member divides the partitions that it knows of.
+        builder = builder.metadata_max_age(TOPIC_EVERY / 2);
     }
     if let Some(timeout) = properties.request_timeout {
         builder = builder.request_timeout(timeout).connect_timeout(timeout.min(CONNECT_WAIT));
@@ -66,8 +76,15 @@ pub async fn connect(address: &Address, properties: &Properties) -> Result<Broke
         consumer = consumer.client_rack(rack);
     }
     let consumer = consumer.build().await.map_err(|error| Error::Client { message: error.to_string() })?;
-    let (topic, group) = (address.topic.clone(), properties.group.clone());
-    Ok(Broker { topic, kafka, consumer, group, places: Mutex::default(), id: OnceLock::new() })
+    Ok(Broker {
+        topic: address.topic.clone(),
+        kafka,
+        consumer,
+        properties: properties.clone(),
+        places: Mutex::default(),
+        membership: OnceLock::new(),
+        id: OnceLock::new(),
+    })
 }
 
 /// How connections are encrypted, and how the client proves who it is.
@@ -133,26 +150,18 @@ impl Client for Broker {
         Ok(u64::try_from(found.map_err(client_error)?).ok())
     }
 
-    async fn assign(&self, places: &[(i32, Option<u64>)]) -> Result<(), ClientError> {
+    async fn assign(&self, places: &[(i32, Option<Place>)]) -> Result<(), ClientError> {
         let numbers = places.iter().map(|(number, _)| *number).collect();
         self.consumer.assign(&self.topic, numbers).await.map_err(client_error)?;
-        {
-            let mut known = self.places();
-            known.retain(|number, _| places.iter().any(|(one, _)| one == number));
-        }
+        let mut known = self.places.lock().await;
+        known.retain(|number, _| places.iter().any(|(one, _)| one == number));
         for (number, place) in places {
             if let Some(place) = place {
-                self.seek(*number, *place).await?;
-                self.pause(*number, false).await;
+                self.move_to(*number, place.offset).await?;
+                self.consumer.resume(&self.topic, &[*number]).await;
+                known.insert(*number, *place);
             }
         }
-        Ok(())
-    }
-
-    async fn seek(&self, partition: i32, offset: u64) -> Result<(), ClientError> {
-        let place = i64::try_from(offset).map_err(|_| ClientError::Final("an offset is too large".into()))?;
-        self.consumer.seek(&self.topic, partition, place).await.map_err(client_error)?;
-        self.places().insert(partition, offset);
         Ok(())
     }
 
@@ -164,21 +173,29 @@ impl Client for Broker {
     }
 
     async fn poll(&self, wait: Duration) -> Result<Vec<Lot>, ClientError> {
+        let before: BTreeMap<i32, u64> =
+            self.places.lock().await.iter().map(|(number, place)| (*number, place.reading)).collect();
         let mut read: BTreeMap<i32, Vec<Record>> = BTreeMap::new();
         for found in self.consumer.poll(wait).await.map_err(client_error)? {
             read.entry(found.partition).or_default().push(record(found)?);
         }
-        let known: Vec<(i32, u64)> = self.places().iter().map(|(number, place)| (*number, *place)).collect();
         let mut lots = Vec::new();
-        for (partition, told) in known {
-            let records = read.remove(&partition).unwrap_or_default();
+        for (number, place) in self.places.lock().await.iter_mut() {
+            let records = read.remove(number).unwrap_or_default();
+            if before.get(number) != Some(&place.reading) {
+                // It was placed anew meanwhile, and nobody knows whether these are from before or after that.
+                if !records.is_empty() {
+                    self.move_to(*number, place.offset).await?;
+                }
+                continue;
+            }
             let behind = records.last().map(|record| record.offset + 1);
             // The client's place may lie behind control records, and behind records that compaction removed.
-            let place = self.consumer.position(&self.topic, partition).await.map(offset).transpose()?;
-            let next = place.max(behind).unwrap_or(told);
-            if next != told || !records.is_empty() {
-                self.places().insert(partition, next);
-                lots.push(Lot { partition, records, next });
+            let position = self.consumer.position(&self.topic, *number).await.map(offset).transpose()?;
+            let next = position.max(behind).unwrap_or(place.offset);
+            if next != place.offset || !records.is_empty() {
+                place.offset = next;
+                lots.push(Lot { partition: *number, reading: place.reading, records, next });
             }
         }
         if !lots.is_empty() {
@@ -188,15 +205,61 @@ impl Client for Broker {
     }
 
     async fn commit(&self, offsets: &[(i32, u64)]) -> Result<(), ClientError> {
-        let Some(group) = &self.group else { return Ok(()) };
+        let Some(group) = &self.properties.group else { return Ok(()) };
         let mut places = Vec::new();
-        for (number, place) in offsets {
-            let place = i64::try_from(*place).map_err(|_| ClientError::Final("an offset is too large".into()))?;
-            places.push((TopicPartition::new(self.topic.as_str(), *number), place));
+        for (number, offset) in offsets {
+            places.push((*number, signed(*offset)?));
         }
+        if let Some(membership) = self.membership.get() {
+            return membership.commit(&places).await;
+        }
+        let place = |(number, offset): &(i32, i64)| (TopicPartition::new(self.topic.as_str(), *number), *offset);
+        let places: Vec<_> = places.iter().map(place).collect();
         let options = AlterConsumerGroupOffsetsOptions::default();
         let written = self.kafka.admin().alter_consumer_group_offsets(group, places, options).await;
         written.map_err(client_error)?.into_values().collect::<Result<(), _>>().map_err(client_error)
+    }
+
+    async fn join(&self) -> Result<(), ClientError> {
+        let group = self.properties.group.as_deref().ok_or_else(|| ClientError::Final("no group is named".into()))?;
+        let membership = Membership::begin(&self.kafka, &self.topic, group, &self.properties).await?;
+        self.membership.set(membership).map_err(|_| ClientError::Final("the group is joined already".into()))
+    }
+
+    async fn decision(&self) -> Result<Decision, ClientError> {
+        match self.membership.get() {
+            Some(membership) => membership.decision().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn leave(&self) {
+        if let Some(membership) = self.membership.get() {
+            membership.leave().await;
+        }
+    }
+
+    async fn members(&self) -> Result<Vec<Member>, ClientError> {
+        let Some(group) = self.properties.group.as_deref() else { return Ok(Vec::new()) };
+        let admin = self.kafka.admin();
+        let described = admin.describe_consumer_groups([group], DescribeConsumerGroupsOptions::default()).await;
+        let found = described.map_err(client_error)?.remove(group);
+        let members = match found {
+            Some(Ok(found)) => found.members,
+            Some(Err(KrafkaError::Broker { code: ErrorCode::GroupIdNotFound, .. })) | None => Vec::new(),
+            Some(Err(error)) => return Err(member_error(error)),
+        };
+        let member = |member: ConsumerGroupMember| Member {
+            id: member.member_id,
+            instance: member.instance_id,
+            client: member.client_id,
+            host: member.client_host.trim_start_matches('/').to_owned(),
+            partitions: {
+                let assigned = member.assignment.unwrap_or_default().into_iter();
+                assigned.filter(|one| one.topic_name == self.topic).flat_map(|one| one.partitions).collect()
+            },
+        };
+        Ok(members.into_iter().map(member).collect())
     }
 }
 
@@ -214,8 +277,9 @@ impl Broker {
         }
     }
 
-    fn places(&self) -> std::sync::MutexGuard<'_, BTreeMap<i32, u64>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets the consumer read on there. What it has read of the partition is dropped.
+    async fn move_to(&self, partition: i32, offset: u64) -> Result<(), ClientError> {
+        self.consumer.seek(&self.topic, partition, signed(offset)?).await.map_err(client_error)
     }
 }
 
@@ -223,6 +287,10 @@ impl Broker {
 fn record(found: ConsumerRecord) -> Result<Record, ClientError> {
     let ConsumerRecord { offset: place, timestamp, key, value, headers, .. } = found;
     Ok(Record { offset: offset(place)?, timestamp_ms: timestamp, key, value, headers })
+}
+
+fn signed(offset: u64) -> Result<i64, ClientError> {
+    i64::try_from(offset).map_err(|_| ClientError::Final("an offset is too large".into()))
 }
 
 fn offset(place: i64) -> Result<u64, ClientError> {

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
-/// A client that reads one topic.
+/// A client that reads one topic, and may be a member of a consumer group.
 pub trait Client: Send + Sync + 'static {
     /// The topic as it is now.
     fn topic(&self) -> impl Future<Output = Result<Topic, ClientError>> + Send;
@@ -15,12 +16,9 @@ pub trait Client: Send + Sync + 'static {
     /// no such record.
     fn offset_at(&self, partition: i32, time_ms: i64) -> impl Future<Output = Result<Option<u64>, ClientError>> + Send;
 
-    /// Reads these partitions, and no others, from these offsets on, also if they were paused. Partitions that it reads
-    /// already stay as they are, if their offset is `None`.
-    fn assign(&self, places: &[(i32, Option<u64>)]) -> impl Future<Output = Result<(), ClientError>> + Send;
-
-    /// Reads a partition from this offset on.
-    fn seek(&self, partition: i32, offset: u64) -> impl Future<Output = Result<(), ClientError>> + Send;
+    /// Reads these partitions, and no others. One with a place begins a new reading there, and is not paused. One without
+    /// is read already, and stays as it is. If it is not waited for to the end, it must be called again.
+    fn assign(&self, places: &[(i32, Option<Place>)]) -> impl Future<Output = Result<(), ClientError>> + Send;
 
     /// Reads nothing more of a partition for now, or reads it again.
     fn pause(&self, partition: i32, paused: bool) -> impl Future<Output = ()> + Send;
@@ -30,6 +28,19 @@ pub trait Client: Send + Sync + 'static {
 
     /// Writes offsets to Kafka, only for tools that show how far a group is behind.
     fn commit(&self, offsets: &[(i32, u64)]) -> impl Future<Output = Result<(), ClientError>> + Send;
+
+    /// Becomes a member of the group. From then on it shows the group that this process lives, whatever else it does.
+    fn join(&self) -> impl Future<Output = Result<(), ClientError>> + Send;
+
+    /// Waits for what the group decides next. If it is not waited for to the end, nothing is lost. It never resolves for
+    /// who is no member.
+    fn decision(&self) -> impl Future<Output = Result<Decision, ClientError>> + Send;
+
+    /// Leaves the group, so that others get what was assigned to this member. Takes a few seconds at most.
+    fn leave(&self) -> impl Future<Output = ()> + Send;
+
+    /// The members of the group.
+    fn members(&self) -> impl Future<Output = Result<Vec<Member>, ClientError>> + Send;
 }
 
 /// A topic.
@@ -50,11 +61,22 @@ pub struct Marks {
     pub end: u64,
 }
 
+/// Where a reading of a partition begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The first offset that is read.
+    pub offset: u64,
+    /// The number of this reading. What is on the way of an earlier one has another number.
+    pub reading: u64,
+}
+
 /// Records of a partition, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lot {
     /// The partition.
     pub partition: i32,
+    /// The reading that they come from.
+    pub reading: u64,
     /// Its records, perhaps none.
     pub records: Vec<Record>,
     /// The offset from which the client reads on. It may lie beyond the last record: offsets of control records, and of
@@ -75,6 +97,50 @@ pub struct Record {
     pub value: Option<Bytes>,
     /// Its headers, in order. A name may come more than once.
     pub headers: Vec<(String, Option<Bytes>)>,
+}
+
+/// What a group decides about partitions.
+#[derive(Debug)]
+pub enum Decision {
+    /// They are read here from now on.
+    Assigned(Vec<i32>),
+    /// They are read elsewhere as soon as they are released here.
+    Revoked(Vec<i32>, Released),
+    /// The group has not heard of this member for too long. They may be read elsewhere already.
+    Lost(Vec<i32>),
+}
+
+/// A group waits for partitions until this is dropped.
+#[derive(Debug)]
+pub struct Released {
+    _waited_for: oneshot::Sender<()>,
+}
+
+impl Released {
+    /// One, and what ends when it is dropped.
+    pub fn new() -> (Self, impl Future<Output = ()> + Send) {
+        let (sender, dropped) = oneshot::channel();
+        let dropped = async move {
+            // Nothing is ever sent.
+            let _ = dropped.await;
+        };
+        (Self { _waited_for: sender }, dropped)
+    }
+}
+
+/// A member of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// What the group calls it.
+    pub id: String,
+    /// What it calls itself, if it keeps its partitions when it is restarted.
+    pub instance: Option<String>,
+    /// What the brokers call its client.
+    pub client: String,
+    /// Where it runs.
+    pub host: String,
+    /// The partitions of the topic that are assigned to it.
+    pub partitions: Vec<i32>,
 }
 
 /// Why a client did not do what it was asked.

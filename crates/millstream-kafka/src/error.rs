@@ -1,5 +1,6 @@
 //! What can go wrong with a topic: every error, with its kind and what to do next.
 
+use crate::client::ClientError;
 use millstream_model::Refusal;
 use millstream_pg::{ErrorKind, Explained};
 
@@ -50,6 +51,12 @@ pub enum Error {
         /// How we know.
         reason: &'static str,
     },
+}
+
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Self {
+        Self::Client { message: error.to_string() }
+    }
 }
 
 impl Error {

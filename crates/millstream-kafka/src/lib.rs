@@ -2,9 +2,10 @@
 //!
 //! A partition is a load, and the offset is its position. So offsets commit with the documents, in the database, and
 //! what Kafka knows of offsets does not matter. [`load`] opens the loads of a topic's partitions and deals out to them
-//! what a [`Client`] reads. `start` decides where a partition continues, `partition` keeps how far it is, `worker` makes
-//! documents of records, and `message` says what document a message is. [`connect`] makes a client of real brokers, with
-//! the feature `kafka`.
+//! what a [`Client`] reads. `opening` locks a load and asks where it continues, which `start` decides, `partition` keeps how
+//! far it is, `worker` makes documents of records, and `message` says what document a message is. A consumer group may
+//! decide which partitions are loaded where: `seats` keeps what it has decided. [`connect`] makes a client of real brokers,
+//! with the feature `kafka`.
 
 #[cfg(not(feature = "kafka"))]
 mod absent;
@@ -18,12 +19,17 @@ mod fingerprint;
 mod frame;
 pub mod limits;
 mod loader;
+#[cfg(feature = "kafka")]
+mod member;
 mod message;
+mod opening;
 mod partition;
 mod properties;
 mod request;
 mod sample;
+mod seats;
 mod start;
+mod task;
 mod worker;
 
 #[cfg(not(feature = "kafka"))]
@@ -32,9 +38,9 @@ pub use account::{Account, Outcome, PartitionAccount};
 pub use address::{Address, SCHEME};
 #[cfg(feature = "kafka")]
 pub use broker::{Broker, connect};
-pub use client::{Client, ClientError, Lot, Marks, Record, Topic};
+pub use client::{Client, ClientError, Decision, Lot, Marks, Member, Place, Record, Released, Topic};
 pub use error::Error;
 pub use loader::load;
 pub use message::Messages;
-pub use properties::{Mechanism, Properties, Sasl};
-pub use request::{Begin, TopicRequest, Until};
+pub use properties::{Mechanism, Properties, Protocol, Sasl};
+pub use request::{Begin, Group, TopicRequest, Until};

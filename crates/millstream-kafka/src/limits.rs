@@ -48,6 +48,55 @@ pub const OFFSETS_EVERY: Duration = Duration::from_secs(5);
 /// How often the topic is looked at for new partitions, and for whether it is still the same topic.
 pub const TOPIC_EVERY: Duration = Duration::from_secs(60);
 
+/// How long what was read of a partition may be committed when a group takes it back, by default.
+pub const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long a member waits, beyond that, for another one to release a partition, by default. A member sends a heartbeat every few
+/// seconds, so one that lives knows by then that the partition is not its own any more.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a group waits at most, beyond the drain, for a partition to be released. A member that answers later than its group
+/// allows would lose all of its partitions.
+pub const RELEASE_SLACK: Duration = Duration::from_secs(5);
+
+/// Pause between two looks whether a partition that runs elsewhere is released.
+pub const HOLDER_EVERY: Duration = Duration::from_millis(250);
+
+/// Looks after which a partition that waits is reported. Each further report comes after four times as many.
+pub const HOLDER_LOOKS_SILENT: u32 = 8;
+
+/// Decisions of a group that wait to be carried out.
+pub const DECISIONS_MAX: usize = 16;
+
+/// How long one call of a client that is a member of a group may take. Each shows the group that the member works.
+pub const MEMBER_POLL: Duration = Duration::from_millis(200);
+
+/// How long leaving a group may take. Then the group notices by itself.
+pub const LEAVE_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a client may take to be told which partitions to read. Then it is told again.
+pub const ASSIGN_WAIT: Duration = Duration::from_secs(10);
+
+/// How often what takes too long is looked for.
+pub const BEAT: Duration = Duration::from_secs(1);
+
+/// How long writing the last offsets to Kafka may take, when a load ends.
+pub const LAST_OFFSETS_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a broker goes without a heartbeat before a member counts as gone, unless the properties say otherwise. Source: the
+/// defaults of Kafka, `session.timeout.ms` and `group.consumer.session.timeout.ms`.
+pub const SESSION_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// Heartbeats of a member in that time, if the members divide the partitions.
+pub const HEARTBEATS_OF_SESSION: u32 = 4;
+
+/// How often a member sends a heartbeat at least, if the members divide the partitions. With each, it may learn that they are
+/// divided anew.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(3);
+
+/// The part of that time which a member that lives may take to notice that partitions are not its own any more: one in so many.
+pub const PATIENCE_SHARE: u32 = 4;
+
 /// Records of a topic from which types are inferred.
 pub const SAMPLE_RECORDS: usize = 1_000;
 
@@ -63,4 +112,5 @@ pub const PROPERTIES_BYTES_MAX: u64 = 1 << 20;
 /// Longest name of a topic, in bytes, as Kafka has it.
 pub const TOPIC_BYTES_MAX: usize = 249;
 
+const _: () = assert!(HEARTBEATS_OF_SESSION >= PATIENCE_SHARE, "who lives notices it in that time");
 const _: () = assert!(PORTION_BYTES <= SEND_BYTES_MAX && PORTION_RECORDS as u64 <= SEND_LINES_MAX);

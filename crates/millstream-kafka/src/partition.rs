@@ -1,6 +1,6 @@
 //! A partition while it is loaded: its stream, how far the client has come, and what waits for the stream.
 
-use crate::client::Lot;
+use crate::client::{Lot, Place};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::limits::LOTS_MAX;
@@ -15,7 +15,9 @@ use tokio::sync::mpsc::error::TrySendError;
 /// A partition while it is loaded.
 pub(crate) struct Partition {
     pub(crate) number: i32,
-    pub(crate) load_id: i64,
+    /// The number of its opening: it may be closed and opened again.
+    opening: u64,
+    load_id: i64,
     /// Whether an earlier run has begun with it.
     pub(crate) resumed: bool,
     /// Its stream, until it is closed.
@@ -26,6 +28,10 @@ pub(crate) struct Partition {
     waiting: VecDeque<Lot>,
     /// Whether the client is paused.
     pub(crate) paused: bool,
+    /// The number of the reading whose records are taken; 0 while the client is not asked to read it.
+    reading: u64,
+    /// Whether the client has said that it reads it.
+    is_read: bool,
     /// The offset from which the client reads on.
     next: u64,
     /// The first offset that is loaded.
@@ -54,12 +60,15 @@ impl Partition {
         let Start { read, load, last, gap } = start;
         let partition = Self {
             number,
+            opening: 0,
             load_id: stream.load_id(),
             resumed: stream.watermark().is_some(),
             stream: Some(stream),
             lots: Some(lots),
             waiting: VecDeque::new(),
             paused: false,
+            reading: 0,
+            is_read: false,
             next: read,
             load,
             last,
@@ -72,6 +81,45 @@ impl Partition {
             stalls: 0,
         };
         (partition, received)
+    }
+
+    /// The partition, as this opening of it.
+    pub(crate) fn opened_as(self, opening: u64) -> Self {
+        Self { opening, ..self }
+    }
+
+    /// Whether it is the partition of that opening.
+    pub(crate) fn is_opening(&self, opening: u64) -> bool {
+        self.opening == opening
+    }
+
+    /// Where the client is to begin, if it does not read it yet, in a reading of this number.
+    pub(crate) fn begin(&mut self, reading: u64) -> Option<Place> {
+        if self.is_read {
+            return None;
+        }
+        (self.reading, self.paused) = (reading, false);
+        Some(Place { offset: self.next, reading })
+    }
+
+    /// The client reads it.
+    pub(crate) fn begun(&mut self) {
+        self.is_read = true;
+    }
+
+    /// The client must begin a new reading: nobody knows where the one that it has goes on.
+    pub(crate) fn begin_again(&mut self) {
+        self.is_read = false;
+    }
+
+    /// Whether the client reads it.
+    pub(crate) fn is_read(&self) -> bool {
+        self.is_read
+    }
+
+    /// Where the client is: the number of its reading, and the offset of the next record to load.
+    pub(crate) fn place(&self) -> Place {
+        Place { offset: self.next(), reading: self.reading }
     }
 
     /// Where its worker notes how far it is committed.
@@ -101,18 +149,18 @@ impl Partition {
     }
 
     /// Whether the client has come to its end.
-    pub(crate) fn is_read(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.last.is_none() && self.until.is_some_and(|until| self.next >= until)
     }
 
-    /// The offset of the next record to load, if the client may read and has not moved since it was last asked.
-    pub(crate) fn stands_at(&mut self) -> Option<u64> {
+    /// Whether the client may read and has not moved since it was last asked.
+    pub(crate) fn stands(&mut self) -> bool {
         let stood = self.stood_at.replace(self.next) == Some(self.next);
-        let stands = stood && !self.paused && self.lots.is_some() && !self.is_read();
+        let stands = stood && self.is_read && !self.paused && self.lots.is_some() && !self.is_done();
         if !stands {
             self.stalls = 0;
         }
-        stands.then(|| self.next())
+        stands
     }
 
     /// Notes whether there are records while the client stands. Returns whether the user must know: a record may have
@@ -129,7 +177,8 @@ impl Partition {
 
     /// Takes what the client has read.
     pub(crate) fn accept(&mut self, lot: Lot) -> Result<(), Obstacle> {
-        if self.is_read() || self.lots.is_none() {
+        // What an earlier reading has left on its way may lie anywhere.
+        if self.is_done() || self.lots.is_none() || lot.reading != self.reading {
             return Ok(());
         }
         let Lot { mut records, next, .. } = lot;
@@ -149,7 +198,7 @@ impl Partition {
         let next = self.until.map_or(next, |until| next.min(until));
         if next > self.handed {
             self.handed = next;
-            self.waiting.push_back(Lot { partition: self.number, records, next });
+            self.waiting.push_back(Lot { partition: self.number, reading: self.reading, records, next });
         }
         Ok(())
     }
@@ -173,7 +222,7 @@ impl Partition {
                 Err(TrySendError::Closed(_)) => return self.end(),
             }
         }
-        if self.is_read() {
+        if self.is_done() {
             self.end();
         }
     }

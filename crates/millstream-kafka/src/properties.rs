@@ -2,7 +2,7 @@
 
 use crate::address::broker;
 use crate::error::Error;
-use crate::limits::PROPERTIES_BYTES_MAX;
+use crate::limits::{PATIENCE_SHARE, PROPERTIES_BYTES_MAX, SESSION_TIMEOUT};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,8 +14,21 @@ pub struct Properties {
     pub brokers: Vec<String>,
     /// What the brokers call this client.
     pub client_id: Option<String>,
-    /// The group for which offsets are written, for tools that show how far it is behind.
+    /// The group for which offsets are written, for tools that show how far it is behind. Who joins it is a member of it.
     pub group: Option<String>,
+    /// What this member of the group calls itself. One that has a name keeps its partitions while it is restarted.
+    pub instance: Option<String>,
+    /// How members and brokers speak with each other.
+    pub protocol: Protocol,
+    /// What divides the partitions, if the brokers do; the brokers' own choice if it is `None`.
+    pub assignor: Option<String>,
+    /// How long a broker goes without a heartbeat of a member before that counts as gone. If the brokers divide the partitions,
+    /// they say so themselves, and this only repeats it.
+    pub session_timeout: Option<Duration>,
+    /// How often a member sends a heartbeat, if the members divide the partitions themselves.
+    pub heartbeat: Option<Duration>,
+    /// How long a member may take to release partitions before it counts as gone.
+    pub poll_interval: Option<Duration>,
     /// Whether connections are encrypted.
     pub tls: bool,
     /// How the client proves who it is.
@@ -34,6 +47,17 @@ pub struct Properties {
     pub request_timeout: Option<Duration>,
     /// The rack of this client, so that it reads from a near replica.
     pub rack: Option<String>,
+}
+
+/// How the members of a group and the brokers speak with each other. Members of both kinds can be in one group only if the
+/// brokers are of Kafka 4.0 or later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// The brokers divide the partitions. They are of Kafka 4.0 or later.
+    #[default]
+    Consumer,
+    /// The members divide the partitions.
+    Classic,
 }
 
 /// How a client proves who it is.
@@ -81,6 +105,7 @@ const INSTEAD: &[(&str, &str)] = &[
     ("enable.auto.commit", "leave it out: offsets are written after the documents are committed"),
     ("enable.auto.offset.store", "leave it out: offsets are written after the documents are committed"),
     ("isolation.level", "leave it out: records of aborted transactions are never loaded"),
+    ("partition.assignment.strategy", "leave it out: only the partitions that move are taken from a member"),
     ("enable.ssl.certificate.verification", "leave it out, and name the brokers' authority: ssl.ca.location"),
     ("ssl.truststore.location", "write its certificates as PEM: ssl.ca.location"),
     ("ssl.keystore.location", "write them as PEM: ssl.certificate.location and ssl.key.location"),
@@ -112,6 +137,12 @@ const INSTEAD: &[(&str, &str)] = &[
 ];
 
 impl Properties {
+    /// How long a member that lives may take to notice that partitions are not its own any more: a share of the time after
+    /// which a silent one counts as gone, in which heartbeats come several times.
+    pub fn patience(&self) -> Duration {
+        self.session_timeout.unwrap_or(SESSION_TIMEOUT) / PATIENCE_SHARE
+    }
+
     /// Reads a file of settings: one a line, `name=value`. Lines that begin with `#` are comments.
     ///
     /// # Errors
@@ -154,6 +185,18 @@ impl Properties {
                 }
                 "client.id" => properties.client_id = text(),
                 "group.id" => properties.group = text(),
+                "group.instance.id" => properties.instance = text(),
+                "group.remote.assignor" => properties.assignor = text(),
+                "group.protocol" => {
+                    properties.protocol = match value.to_ascii_lowercase().as_str() {
+                        "consumer" => Protocol::Consumer,
+                        "classic" => Protocol::Classic,
+                        _ => return Err(wrong("group.protocol is unknown".into(), "write consumer or classic")),
+                    };
+                }
+                "session.timeout.ms" => properties.session_timeout = time()?,
+                "heartbeat.interval.ms" => properties.heartbeat = time()?,
+                "max.poll.interval.ms" => properties.poll_interval = time()?,
                 "client.rack" => properties.rack = text(),
                 "security.protocol" => protocol = Some(value.to_ascii_uppercase()),
                 "sasl.mechanism" | "sasl.mechanisms" => mechanism = Some(value.to_ascii_uppercase()),
@@ -212,6 +255,9 @@ impl Properties {
                 return Err(wrong(problem, "write ssl.certificate.location and ssl.key.location"));
             }
         };
+        if properties.assignor.is_some() && properties.protocol == Protocol::Classic {
+            return Err(wrong("group.remote.assignor is set, and the members divide the partitions", "leave it out"));
+        }
         let of_tls = properties.ca.is_some() || properties.certificate.is_some();
         if of_tls && !tls {
             let problem = "ssl.* is set, but security.protocol does not use TLS";
@@ -241,6 +287,11 @@ mod tests {
         assert_eq!(read.request_timeout, Some(Duration::from_millis(1_500)));
         assert!(!format!("{read:?}").contains("p=w"), "a password is not printed");
         assert!(Properties::parse("", "f").unwrap() == Properties::default());
+        let text = "group.protocol=Classic\ngroup.instance.id=a\nsession.timeout.ms=8000\nheartbeat.interval.ms=500\n\
+                    max.poll.interval.ms=60000\n";
+        let read = Properties::parse(text, "f").unwrap();
+        assert_eq!((read.protocol, read.instance.as_deref()), (Protocol::Classic, Some("a")));
+        assert_eq!((read.patience(), read.heartbeat), (Duration::from_secs(2), Some(Duration::from_millis(500))));
     }
 
     #[test]
@@ -260,6 +311,9 @@ mod tests {
             ("security.protocol=sasl_ssl\nsasl.username=a\nsasl.password=secret\n", "sasl.mechanism", "PLAIN"),
             ("security.protocol=ssl\nssl.key.location=secret\n", "go together", "ssl.certificate.location"),
             ("ssl.ca.location=secret\n", "does not use TLS", "ssl"),
+            ("group.protocol=secret\n", "f:1: group.protocol is unknown", "classic"),
+            ("group.protocol=classic\ngroup.remote.assignor=secret\n", "the members divide", "leave it out"),
+            ("partition.assignment.strategy=secret\n", "is not a setting", "that move"),
         ] {
             let Err(error) = Properties::parse(text, "f") else { panic!("{text}") };
             assert!(error.to_string().contains(says), "{error}");

@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::error::Error;
-use crate::limits::{PARTITIONS_MAX, TOPIC_EVERY};
+use crate::limits::{DRAIN, PARTITIONS_MAX, PATIENCE, TOPIC_EVERY};
 use crate::message::Messages;
 use millstream_engine::LoadRequest;
 use std::collections::BTreeSet;
@@ -30,6 +30,26 @@ pub enum Until {
     End,
 }
 
+/// A consumer group whose members divide the partitions of a topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// How long what was read of a partition may be committed when the group takes the partition back. What takes longer is
+    /// rolled back, and read by the next owner.
+    pub drain: Duration,
+    /// How long a member waits, beyond that, for another one to release a partition that was assigned to it. Then it takes the
+    /// partition over.
+    pub patience: Duration,
+}
+
+impl Group {
+    /// A group of this name, with defaults for everything else.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), drain: DRAIN, patience: PATIENCE }
+    }
+}
+
 /// A topic, and what it is loaded into.
 #[derive(Debug, Clone)]
 pub struct TopicRequest {
@@ -43,6 +63,8 @@ pub struct TopicRequest {
     pub messages: Messages,
     /// The partitions to load; all if it is `None`, also those that are added while it runs.
     pub partitions: Option<BTreeSet<i32>>,
+    /// The group that decides which of them are loaded here, and when. It takes the place of `partitions`.
+    pub group: Option<Group>,
     /// Where new partitions begin.
     pub from: Begin,
     /// When it ends.
@@ -62,6 +84,7 @@ impl TopicRequest {
             name: None,
             messages,
             partitions: None,
+            group: None,
             from: Begin::default(),
             until: Until::default(),
             allow_gap: false,
@@ -69,7 +92,22 @@ impl TopicRequest {
         }
     }
 
-    /// The partitions to load, of those that a topic has.
+    /// Refuses what does not go with a group.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let options = [(self.partitions.is_some(), "--partitions"), (self.until == Until::End, "--until end")];
+        match options.iter().find(|(is_asked, _)| *is_asked && self.group.is_some()) {
+            Some((_, option)) => Err(Error::refused(
+                format!("{option} does not go with --group"),
+                "leave it out: a group divides all partitions among its members, until they are stopped",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The partitions that are loaded here, of those that a topic has. Of a group, all that may be.
     ///
     /// # Errors
     /// [`Error::Refused`] when it lacks one, or has too many.
@@ -84,11 +122,11 @@ impl TopicRequest {
         if chosen.is_empty() {
             return Err(Error::refused(format!("topic {topic} has no partitions"), "check its name"));
         }
-        if chosen.len() > PARTITIONS_MAX {
+        if chosen.len() > PARTITIONS_MAX && self.group.is_none() {
             return Err(Error::refused(
                 format!("{} of topic {topic} are more than one process loads", counted(chosen.len())),
                 format!(
-                    "divide them among processes of {PARTITIONS_MAX} at most: --partitions 0-{}",
+                    "divide them among processes of {PARTITIONS_MAX} at most: --group NAME, or --partitions 0-{}",
                     PARTITIONS_MAX - 1
                 ),
             ));
@@ -121,7 +159,15 @@ mod tests {
         assert!(error.hint().is_some_and(|hint| hint.contains("--partitions 0-63")), "{error}");
         request.partitions = Some(BTreeSet::from([1, 2]));
         assert_eq!(request.chosen(&[0, 1, 2]).unwrap(), [1, 2]);
+        assert!(request.check().is_ok());
         assert_eq!(request.chosen(&many).unwrap(), [1, 2]);
         assert!(request.chosen(&[0, 1]).unwrap_err().to_string().contains("no partition 2"));
+        request.group = Some(Group::new("g"));
+        assert!(request.check().unwrap_err().to_string().contains("--partitions does not go with --group"));
+        (request.partitions, request.until) = (None, Until::End);
+        assert!(request.check().unwrap_err().to_string().contains("--until end does not go with --group"));
+        request.until = Until::Stopped;
+        assert!(request.check().is_ok());
+        assert_eq!(request.chosen(&many).unwrap(), many, "its members divide them");
     }
 }

@@ -1,11 +1,14 @@
 //! The first documents of a topic, from which types are inferred that a request leaves open.
 
-use crate::client::{Client, ClientError, Marks};
+use crate::client::{Client, ClientError, Marks, Place};
 use crate::limits::{POLL_WAIT, RETRY_AFTER, SAMPLE_BYTES_MAX, SAMPLE_RECORDS, SAMPLE_WAIT};
 use crate::message::Messages;
 use millstream_engine::{AskedColumns, LoadRequest};
 use std::collections::BTreeMap;
 use tokio::time::{Instant, sleep};
+
+/// The number of the reading. Those of partitions that are loaded come after it.
+pub(crate) const READING: u64 = 0;
 
 /// Whether a request leaves types open that a new collection needs.
 pub(crate) fn is_needed(request: &LoadRequest) -> bool {
@@ -20,8 +23,8 @@ pub(crate) async fn sample<C: Client>(
     messages: &Messages,
     partitions: &BTreeMap<i32, Marks>,
 ) -> Result<Vec<u8>, ClientError> {
-    let places: Vec<(i32, Option<u64>)> =
-        partitions.iter().map(|(number, marks)| (*number, Some(marks.first))).collect();
+    let place = |marks: &Marks| Some(Place { offset: marks.first, reading: READING });
+    let places: Vec<(i32, Option<Place>)> = partitions.iter().map(|(number, marks)| (*number, place(marks))).collect();
     client.assign(&places).await?;
     let mut left: BTreeMap<i32, u64> = partitions
         .iter()

@@ -1,37 +1,59 @@
-//! A topic in memory, and a client that reads it. What brokers do to topics is done to it: transactions that are aborted,
-//! compaction, retention, a topic that is made again, partitions that are added.
+//! A topic in memory, and clients that read it. What brokers do to topics is done to it: transactions that are aborted,
+//! compaction, retention, a topic that is made again, partitions that are added. What a group decides, a test decides.
 
 use bytes::Bytes;
-use millstream_kafka::{Client, ClientError, Lot, Marks, Record, Topic};
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+use millstream_kafka::{Client, ClientError, Decision, Lot, Marks, Member, Place, Record, Released, Topic};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{mpsc, watch};
 
-/// A topic and its reader.
-#[derive(Default)]
+/// A topic and one of its readers.
 pub(crate) struct Fake {
+    shared: Arc<Shared>,
+    /// Which of the readers it is.
+    reader: usize,
+    decide: mpsc::Sender<Decided>,
+    decided: tokio::sync::Mutex<mpsc::Receiver<Decided>>,
+}
+
+type Decided = Result<Decision, ClientError>;
+
+/// Decisions that wait for a reader, at most.
+const DECISIONS: usize = 64;
+
+struct Shared {
     state: Mutex<State>,
-    changed: Notify,
+    changed: watch::Sender<()>,
 }
 
 #[derive(Default)]
 struct State {
     id: u8,
     logs: BTreeMap<i32, Log>,
-    /// What a client reads, and from where on.
-    reading: BTreeMap<i32, Reading>,
-    /// Offsets that the client has written.
+    readers: Vec<Reader>,
+    /// Offsets that clients have written.
     told: BTreeMap<i32, u64>,
-    /// Errors that the next polls return.
-    errors: Vec<ClientError>,
     /// Why the topic cannot be seen, if so.
     unseen: Option<ClientError>,
     /// A partition whose records nobody gets.
     withheld: Option<i32>,
     /// Most records of a lot.
     lot: usize,
+}
+
+#[derive(Default)]
+struct Reader {
+    /// What it reads, and from where on.
+    reading: BTreeMap<i32, Reading>,
+    /// Errors that its next polls return.
+    errors: Vec<ClientError>,
+    /// Lots that its next poll returns before all others.
+    left_over: Vec<Lot>,
     polls: u64,
+    is_member: bool,
+    /// What the group has assigned to it.
+    assigned: BTreeSet<i32>,
 }
 
 #[derive(Default)]
@@ -44,6 +66,7 @@ struct Log {
 
 #[derive(Clone, Copy)]
 struct Reading {
+    number: u64,
     next: u64,
     paused: bool,
     /// The offset that the client knows of.
@@ -54,13 +77,37 @@ impl Fake {
     /// A topic with so many partitions.
     pub(crate) fn new(partitions: i32) -> Self {
         let logs = (0..partitions).map(|number| (number, Log::default())).collect();
-        Self { state: Mutex::new(State { id: 1, logs, lot: 100, ..State::default() }), changed: Notify::new() }
+        let state = Mutex::new(State { id: 1, logs, lot: 100, ..State::default() });
+        Self::reader(Arc::new(Shared { state, changed: watch::Sender::new(()) }))
+    }
+
+    /// Another reader of the same topic.
+    pub(crate) fn another(&self) -> Self {
+        Self::reader(Arc::clone(&self.shared))
+    }
+
+    fn reader(shared: Arc<Shared>) -> Self {
+        let reader = {
+            let readers = &mut shared.state.lock().unwrap().readers;
+            readers.push(Reader::default());
+            readers.len() - 1
+        };
+        let (decide, decided) = mpsc::channel(DECISIONS);
+        Self { shared, reader, decide, decided: tokio::sync::Mutex::new(decided) }
     }
 
     fn state<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let changed = change(&mut self.state.lock().unwrap());
-        self.changed.notify_one();
+        let changed = change(&mut self.shared.state.lock().unwrap());
+        self.shared.changed.send_replace(());
         changed
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.shared.state.lock().unwrap())
+    }
+
+    fn own<T>(&self, change: impl FnOnce(&mut Reader) -> T) -> T {
+        self.state(|state| change(&mut state.readers[self.reader]))
     }
 
     /// Appends a message.
@@ -138,7 +185,7 @@ impl Fake {
             let log = state.logs.get_mut(&partition).unwrap();
             log.records.retain(|offset, _| *offset < end);
             log.end = end;
-            if let Some(reading) = state.reading.get_mut(&partition) {
+            for reading in state.readers.iter_mut().filter_map(|reader| reader.reading.get_mut(&partition)) {
                 reading.next = reading.next.min(end);
             }
         });
@@ -146,7 +193,7 @@ impl Fake {
 
     /// The next poll fails like this.
     pub(crate) fn fail(&self, error: ClientError) {
-        self.state(|state| state.errors.push(error));
+        self.own(|reader| reader.errors.push(error));
     }
 
     /// From now on, the topic is not seen for this reason.
@@ -164,41 +211,86 @@ impl Fake {
         self.state(|state| state.lot = records);
     }
 
-    /// Offsets that the client has written.
+    /// Offsets that clients have written.
     pub(crate) fn told(&self) -> BTreeMap<i32, u64> {
-        self.state.lock().unwrap().told.clone()
+        self.look(|state| state.told.clone())
     }
 
-    /// How often the client was polled.
+    /// How often this client was polled.
     pub(crate) fn polls(&self) -> u64 {
-        self.state.lock().unwrap().polls
+        self.look(|state| state.readers[self.reader].polls)
     }
 
     /// What is there of a partition.
     pub(crate) fn end(&self, partition: i32) -> u64 {
-        self.state.lock().unwrap().logs[&partition].end
+        self.look(|state| state.logs[&partition].end)
+    }
+
+    /// Whether this client is a member of the group.
+    pub(crate) fn is_member(&self) -> bool {
+        self.look(|state| state.readers[self.reader].is_member)
+    }
+
+    /// The number of the client's reading of a partition, if it reads it.
+    pub(crate) fn reading(&self, partition: i32) -> Option<u64> {
+        self.look(|state| state.readers[self.reader].reading.get(&partition).map(|reading| reading.number))
+    }
+
+    /// The next poll also returns this, before everything else, as if it had been on its way for long.
+    pub(crate) fn leave_over(&self, lot: Lot) {
+        self.own(|reader| reader.left_over.push(lot));
+    }
+
+    /// The group decides something, or cannot.
+    pub(crate) fn decide(&self, decided: Decided) {
+        self.decide.try_send(decided).expect("few decisions wait");
+    }
+
+    /// The group assigns partitions to this member.
+    pub(crate) fn assigned(&self, partitions: &[i32]) {
+        self.own(|reader| reader.assigned.extend(partitions));
+        self.decide(Ok(Decision::Assigned(partitions.to_vec())));
+    }
+
+    /// The group takes partitions back, and waits for their release.
+    pub(crate) fn revoked(&self, partitions: &[i32]) -> impl Future<Output = ()> + use<> {
+        self.own(|reader| reader.assigned.retain(|number| !partitions.contains(number)));
+        let (release, released) = Released::new();
+        self.decide(Ok(Decision::Revoked(partitions.to_vec(), release)));
+        released
+    }
+
+    /// The group has taken partitions away.
+    pub(crate) fn lost(&self, partitions: &[i32]) {
+        self.own(|reader| reader.assigned.retain(|number| !partitions.contains(number)));
+        self.decide(Ok(Decision::Lost(partitions.to_vec())));
     }
 }
 
 impl State {
-    fn poll(&mut self) -> Result<Vec<Lot>, ClientError> {
-        self.polls += 1;
-        if let Some(error) = self.errors.pop() {
+    fn poll(&mut self, reader: usize) -> Result<Vec<Lot>, ClientError> {
+        let reader = &mut self.readers[reader];
+        reader.polls += 1;
+        if let Some(error) = reader.errors.pop() {
             return Err(error);
         }
-        let mut lots = Vec::new();
-        for (number, reading) in self.reading.iter_mut().filter(|(_, reading)| !reading.paused) {
+        let is_absent = |(number, reading): &(&i32, &Reading)| {
+            let log = self.logs.get(*number).filter(|_| !reading.paused);
+            log.is_some_and(|log| reading.next < log.first || reading.next > log.end)
+        };
+        if let Some((number, _)) = reader.reading.iter().find(is_absent) {
+            return Err(ClientError::OutOfRange { partition: *number });
+        }
+        let mut lots = std::mem::take(&mut reader.left_over);
+        for (number, reading) in reader.reading.iter_mut().filter(|(_, reading)| !reading.paused) {
             let Some(log) = self.logs.get(number).filter(|_| self.withheld != Some(*number)) else { continue };
-            if reading.next < log.first || reading.next > log.end {
-                return Err(ClientError::OutOfRange { partition: *number });
-            }
             let found: Vec<Record> =
                 log.records.range(reading.next..).filter_map(|(_, record)| record.clone()).take(self.lot).collect();
             let more = found.len() == self.lot;
             reading.next = if more { found.last().map_or(log.end, |last| last.offset + 1) } else { log.end };
             if reading.next != reading.seen || !found.is_empty() {
                 reading.seen = reading.next;
-                lots.push(Lot { partition: *number, records: found, next: reading.next });
+                lots.push(Lot { partition: *number, reading: reading.number, records: found, next: reading.next });
             }
         }
         Ok(lots)
@@ -207,51 +299,48 @@ impl State {
 
 impl Client for Fake {
     async fn topic(&self) -> Result<Topic, ClientError> {
-        let state = self.state.lock().unwrap();
-        if let Some(why) = &state.unseen {
-            return Err(why.clone());
-        }
-        let id = (state.id > 0).then_some([state.id; 16]);
-        Ok(Topic { id, partitions: state.logs.keys().copied().collect() })
+        self.look(|state| match &state.unseen {
+            Some(why) => Err(why.clone()),
+            None => {
+                let id = (state.id > 0).then_some([state.id; 16]);
+                Ok(Topic { id, partitions: state.logs.keys().copied().collect() })
+            }
+        })
     }
 
     async fn marks(&self, partition: i32) -> Result<Marks, ClientError> {
-        let state = self.state.lock().unwrap();
-        let log = state.logs.get(&partition).ok_or_else(|| ClientError::Final("no such partition".into()))?;
-        Ok(Marks { first: log.first, end: log.end })
+        self.look(|state| {
+            let log = state.logs.get(&partition).ok_or_else(|| ClientError::Final("no such partition".into()))?;
+            Ok(Marks { first: log.first, end: log.end })
+        })
     }
 
     async fn offset_at(&self, partition: i32, time_ms: i64) -> Result<Option<u64>, ClientError> {
-        let state = self.state.lock().unwrap();
-        let mut records = state.logs[&partition].records.values().flatten();
-        Ok(records.find(|record| record.timestamp_ms >= time_ms).map(|record| record.offset))
+        self.look(|state| {
+            let mut records = state.logs[&partition].records.values().flatten();
+            Ok(records.find(|record| record.timestamp_ms >= time_ms).map(|record| record.offset))
+        })
     }
 
-    async fn assign(&self, places: &[(i32, Option<u64>)]) -> Result<(), ClientError> {
-        self.state(|state| {
-            let before = std::mem::take(&mut state.reading);
+    async fn assign(&self, places: &[(i32, Option<Place>)]) -> Result<(), ClientError> {
+        self.own(|reader| {
+            let before = std::mem::take(&mut reader.reading);
             for (number, place) in places {
                 let reading = match place {
-                    Some(next) => Reading { next: *next, paused: false, seen: *next },
+                    Some(Place { offset, reading }) => {
+                        Reading { number: *reading, next: *offset, paused: false, seen: *offset }
+                    }
                     None => before[number],
                 };
-                state.reading.insert(*number, reading);
+                reader.reading.insert(*number, reading);
             }
         });
         Ok(())
     }
 
-    async fn seek(&self, partition: i32, offset: u64) -> Result<(), ClientError> {
-        self.state(|state| {
-            let reading = state.reading.get_mut(&partition).unwrap();
-            (reading.next, reading.seen) = (offset, offset);
-        });
-        Ok(())
-    }
-
     async fn pause(&self, partition: i32, paused: bool) {
-        self.state(|state| {
-            if let Some(reading) = state.reading.get_mut(&partition) {
+        self.own(|reader| {
+            if let Some(reading) = reader.reading.get_mut(&partition) {
                 reading.paused = paused;
             }
         });
@@ -259,10 +348,12 @@ impl Client for Fake {
 
     async fn poll(&self, wait: Duration) -> Result<Vec<Lot>, ClientError> {
         // Until something changes, and not for as long as a broker would wait.
-        let answer = self.state.lock().unwrap().poll();
+        let mut changed = self.shared.changed.subscribe();
+        let poll = || self.shared.state.lock().unwrap().poll(self.reader);
+        let answer = poll();
         if answer.as_ref().is_ok_and(Vec::is_empty) {
-            let _ = tokio::time::timeout(wait, self.changed.notified()).await;
-            return self.state.lock().unwrap().poll();
+            let _ = tokio::time::timeout(wait, changed.changed()).await;
+            return poll();
         }
         answer
     }
@@ -270,5 +361,33 @@ impl Client for Fake {
     async fn commit(&self, offsets: &[(i32, u64)]) -> Result<(), ClientError> {
         self.state(|state| state.told.extend(offsets.iter().copied()));
         Ok(())
+    }
+
+    async fn join(&self) -> Result<(), ClientError> {
+        self.own(|reader| reader.is_member = true);
+        Ok(())
+    }
+
+    async fn decision(&self) -> Decided {
+        let decided = self.decided.lock().await.recv().await;
+        decided.expect("this end is open for as long as the other one")
+    }
+
+    async fn leave(&self) {
+        self.own(|reader| reader.is_member = false);
+    }
+
+    async fn members(&self) -> Result<Vec<Member>, ClientError> {
+        self.look(|state| {
+            let members = state.readers.iter().enumerate().filter(|(_, reader)| reader.is_member);
+            let member = |(number, reader): (usize, &Reader)| Member {
+                id: number.to_string(),
+                instance: None,
+                client: "millstream".into(),
+                host: "localhost".into(),
+                partitions: reader.assigned.iter().copied().collect(),
+            };
+            Ok(members.map(member).collect())
+        })
     }
 }

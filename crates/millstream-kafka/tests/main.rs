@@ -6,5 +6,6 @@
 #[cfg(feature = "kafka")]
 mod broker;
 mod fake;
+mod group;
 mod scene;
 mod topic;
