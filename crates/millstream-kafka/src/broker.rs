@@ -49,7 +49,7 @@ pub async fn connect(address: &Address, properties: &Properties) -> Result<Broke
     }
     if properties.protocol == Protocol::Classic {
         // A member divides the partitions that it knows of.
-        builder = builder.metadata_max_age(TOPIC_EVERY / 2);
+        builder = builder.metadata_max_age(properties.metadata_interval.unwrap_or(TOPIC_EVERY) / 2);
     }
     if let Some(timeout) = properties.request_timeout {
         builder = builder.request_timeout(timeout).connect_timeout(timeout.min(CONNECT_WAIT));

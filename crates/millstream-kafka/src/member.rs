@@ -20,8 +20,9 @@ use krafka::{CloseOptions, Kafka, KrafkaError, ProtocolErrorKind};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// What a member receives.
 type Decided = Result<Decision, ClientError>;
@@ -44,51 +45,22 @@ impl Membership {
         properties: &Properties,
     ) -> Result<Self, ClientError> {
         let (sender, decisions) = mpsc::channel(DECISIONS_MAX);
-        let consumer = Arc::new(OnceLock::new());
-        let listener = Listener { topic: topic.to_owned(), consumer: Arc::clone(&consumer), decisions: sender.clone() };
-        let mut builder = kafka
-            .consumer(group)
-            // Offsets are those of the database.
-            .auto_offset_reset(AutoOffsetReset::None)
-            .enable_auto_commit(false)
-            // Nothing is ever fetched, so each call waits for as long as it may.
-            .idle_poll_backoff(MEMBER_POLL)
-            .metrics_push(false)
-            .rebalance_listener(listener);
-        builder = match properties.protocol {
-            Protocol::Consumer => builder.group_protocol(GroupProtocol::Consumer),
-            Protocol::Classic => {
-                let session_timeout = properties.session_timeout.unwrap_or(SESSION_TIMEOUT);
-                let heartbeat = HEARTBEAT_EVERY.min(session_timeout / HEARTBEATS_OF_SESSION);
-                builder
-                    .group_protocol(GroupProtocol::Classic)
-                    // The others take all partitions from all members whenever one comes or goes.
-                    .partition_assignment_strategy(PartitionAssignmentStrategy::CooperativeSticky)
-                    .session_timeout(session_timeout)
-                    .heartbeat_interval(properties.heartbeat.unwrap_or(heartbeat))
+        let deadline = Instant::now() + properties.session_timeout.unwrap_or(SESSION_TIMEOUT) + RETRY_AFTER;
+        let member = loop {
+            match joined(kafka, (topic, group), properties, &sender).await? {
+                Joined::Member(member) => break member,
+                Joined::NameTaken(_) if Instant::now() < deadline => sleep(RETRY_AFTER).await,
+                Joined::NameTaken(error) => return Err(error),
             }
         };
-        if let Some(instance) = &properties.instance {
-            builder = builder.group_instance_id(instance);
-        }
-        if let Some(assignor) = &properties.assignor {
-            builder = builder.group_remote_assignor(assignor);
-        }
-        if let Some(interval) = properties.poll_interval {
-            builder = builder.max_poll_interval(interval);
-        }
-        if let Some(rack) = &properties.rack {
-            builder = builder.client_rack(rack);
-        }
-        let member = Arc::new(builder.build().await.map_err(member_error)?);
-        let _ = consumer.set(Arc::downgrade(&member));
-        member.subscribe([topic]).await.map_err(member_error)?;
         let has_orphans = Arc::<AtomicBool>::default();
         let polling = poll(Arc::clone(&member), topic.to_owned(), sender, Arc::clone(&has_orphans));
         let mut tasks = vec![Task::begin(polling)];
         if properties.protocol == Protocol::Classic {
             let (kafka, consumer) = (kafka.clone(), Arc::clone(&member));
-            tasks.push(Task::begin(watch(kafka, consumer, (topic.to_owned(), group.to_owned()), has_orphans)));
+            let (every, names) =
+                (properties.metadata_interval.unwrap_or(TOPIC_EVERY), (topic.to_owned(), group.to_owned()));
+            tasks.push(Task::begin(watch(kafka, consumer, names, every, has_orphans)));
         }
         Ok(Self { topic: topic.to_owned(), consumer: member, decisions: Mutex::new(decisions), _tasks: tasks })
     }
@@ -116,6 +88,71 @@ impl Membership {
         while decisions.try_recv().is_ok() {}
         // If this fails, the group notices soon.
         let _ = self.consumer.close_with(CloseOptions::new().timeout(LEAVE_WAIT)).await;
+    }
+}
+
+/// What becomes of a try to join.
+enum Joined {
+    Member(Arc<Consumer>),
+    /// The name of the member is that of another one, perhaps of one that was killed: the group waits for it for as long as for
+    /// any that is silent.
+    NameTaken(ClientError),
+}
+
+/// Tries to join a group for a topic.
+async fn joined(
+    kafka: &Kafka,
+    (topic, group): (&str, &str),
+    properties: &Properties,
+    decisions: &mpsc::Sender<Decided>,
+) -> Result<Joined, ClientError> {
+    let consumer = Arc::new(OnceLock::new());
+    let listener = Listener { topic: topic.to_owned(), consumer: Arc::clone(&consumer), decisions: decisions.clone() };
+    let mut builder = kafka
+        .consumer(group)
+        // Offsets are those of the database.
+        .auto_offset_reset(AutoOffsetReset::None)
+        .enable_auto_commit(false)
+        // Nothing is ever fetched, so each call waits for as long as it may.
+        .idle_poll_backoff(MEMBER_POLL)
+        .metrics_push(false)
+        .rebalance_listener(listener);
+    builder = match properties.protocol {
+        Protocol::Consumer => builder.group_protocol(GroupProtocol::Consumer),
+        Protocol::Classic => {
+            let session_timeout = properties.session_timeout.unwrap_or(SESSION_TIMEOUT);
+            let heartbeat = HEARTBEAT_EVERY.min(session_timeout / HEARTBEATS_OF_SESSION);
+            builder
+                .group_protocol(GroupProtocol::Classic)
+                // The others take all partitions from all members whenever one comes or goes.
+                .partition_assignment_strategy(PartitionAssignmentStrategy::CooperativeSticky)
+                .session_timeout(session_timeout)
+                .heartbeat_interval(properties.heartbeat.unwrap_or(heartbeat))
+        }
+    };
+    if let Some(instance) = &properties.instance {
+        builder = builder.group_instance_id(instance);
+    }
+    if let Some(assignor) = &properties.assignor {
+        builder = builder.group_remote_assignor(assignor);
+    }
+    if let Some(interval) = properties.poll_interval {
+        builder = builder.max_poll_interval(interval);
+    }
+    if let Some(rack) = &properties.rack {
+        builder = builder.client_rack(rack);
+    }
+    let member = Arc::new(builder.build().await.map_err(member_error)?);
+    let _ = consumer.set(Arc::downgrade(&member));
+    member.subscribe([topic]).await.map_err(member_error)?;
+    let Err(error) = member.poll(MEMBER_POLL).await else { return Ok(Joined::Member(member)) };
+    let is_taken = matches!(error, KrafkaError::Broker { code: ErrorCode::UnreleasedInstanceId, .. });
+    match member_error(error) {
+        // The next polls ask again.
+        ClientError::Passing(_) => Ok(Joined::Member(member)),
+        // This client does not ask again.
+        error if is_taken => Ok(Joined::NameTaken(error)),
+        error => Err(error),
     }
 }
 
@@ -153,9 +190,15 @@ async fn rejoin(consumer: &Consumer, topic: &str) -> Result<(), KrafkaError> {
 }
 
 /// Looks for partitions that nobody has. Members that divide the partitions themselves do not notice that some were added.
-async fn watch(kafka: Kafka, consumer: Arc<Consumer>, (topic, group): (String, String), has_orphans: Arc<AtomicBool>) {
+async fn watch(
+    kafka: Kafka,
+    consumer: Arc<Consumer>,
+    (topic, group): (String, String),
+    every: Duration,
+    has_orphans: Arc<AtomicBool>,
+) {
     loop {
-        sleep(TOPIC_EVERY).await;
+        sleep(every).await;
         // What this member knows is what it divides, if it is the one that does.
         let _ = consumer.fetch_metadata(Some(&topic)).await;
         if orphans(&kafka, &topic, &group).await == Some(true) {

@@ -29,6 +29,8 @@ pub struct Properties {
     pub heartbeat: Option<Duration>,
     /// How long a member may take to release partitions before it counts as gone.
     pub poll_interval: Option<Duration>,
+    /// How often members look for partitions that were added, if they divide the partitions themselves.
+    pub metadata_interval: Option<Duration>,
     /// Whether connections are encrypted.
     pub tls: bool,
     /// How the client proves who it is.
@@ -197,6 +199,7 @@ impl Properties {
                 "session.timeout.ms" => properties.session_timeout = time()?,
                 "heartbeat.interval.ms" => properties.heartbeat = time()?,
                 "max.poll.interval.ms" => properties.poll_interval = time()?,
+                "topic.metadata.refresh.interval.ms" => properties.metadata_interval = time()?,
                 "client.rack" => properties.rack = text(),
                 "security.protocol" => protocol = Some(value.to_ascii_uppercase()),
                 "sasl.mechanism" | "sasl.mechanisms" => mechanism = Some(value.to_ascii_uppercase()),
@@ -288,10 +291,11 @@ mod tests {
         assert!(!format!("{read:?}").contains("p=w"), "a password is not printed");
         assert!(Properties::parse("", "f").unwrap() == Properties::default());
         let text = "group.protocol=Classic\ngroup.instance.id=a\nsession.timeout.ms=8000\nheartbeat.interval.ms=500\n\
-                    max.poll.interval.ms=60000\n";
+                    max.poll.interval.ms=60000\ntopic.metadata.refresh.interval.ms=1000\n";
         let read = Properties::parse(text, "f").unwrap();
         assert_eq!((read.protocol, read.instance.as_deref()), (Protocol::Classic, Some("a")));
         assert_eq!((read.patience(), read.heartbeat), (Duration::from_secs(2), Some(Duration::from_millis(500))));
+        assert_eq!(read.metadata_interval, Some(Duration::from_secs(1)));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::certificate::Certificates;
 use crate::kernel_package::named;
 use crate::need::{Need, machine_has};
 use crate::port::Port;
+use crate::proxy::Proxy;
 use crate::wait::until;
 use millstream_host::{Child, Command};
 use std::net::TcpStream;
@@ -16,6 +17,8 @@ pub struct KafkaBroker {
     child: Option<Child>,
     plain: Port,
     secure: Port,
+    far: Proxy,
+    _behind: Port,
     _controller: Port,
     dir: tempfile::TempDir,
 }
@@ -24,14 +27,14 @@ pub struct KafkaBroker {
 const USER: &str = "loader";
 const PASSWORD: &str = "sEcret-7";
 
-/// What the settings of a broker have beside its ports and its certificate. One broker is enough for all of it, and it looks
-/// for what can be compacted or removed without a pause.
+/// What the settings of a broker have beside its ports and its certificate. One broker is enough for all of it, it looks for
+/// what can be compacted or removed without a pause, and members of a group that are silent count as gone within seconds.
 const SETTINGS: &str = "\
 process.roles=broker,controller
 node.id=1
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,FAR:PLAINTEXT,SASL_SSL:SASL_SSL
 sasl.enabled.mechanisms=SCRAM-SHA-512
 listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.sasl_ssl.ssl.keystore.type=PEM
@@ -43,6 +46,12 @@ transaction.state.log.num.partitions=1
 auto.create.topics.enable=false
 log.cleaner.backoff.ms=100
 log.retention.check.interval.ms=500
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+group.consumer.min.session.timeout.ms=1000
+group.consumer.session.timeout.ms=4000
+group.consumer.min.heartbeat.interval.ms=100
+group.consumer.heartbeat.interval.ms=500
 ";
 
 impl KafkaBroker {
@@ -57,17 +66,21 @@ impl KafkaBroker {
             return None;
         }
         let dir = tempfile::tempdir().expect("a directory");
-        let (plain, secure, controller) = (Port::new(), Port::new(), Port::new());
+        let (plain, secure, behind, controller) = (Port::new(), Port::new(), Port::new(), Port::new());
         let certificates = Certificates::new(&["localhost", "127.0.0.1"], USER);
         let at = |port: &Port| format!("127.0.0.1:{}", port.number);
-        let listeners = format!("PLAINTEXT://{},SASL_SSL://{}", at(&plain), at(&secure));
+        let far = Proxy::start(at(&behind)).await;
+        let near = format!("PLAINTEXT://{},SASL_SSL://{}", at(&plain), at(&secure));
         // A property is one line.
         let line = |pem: &str| pem.replace('\n', "\\n");
         let settings = format!(
-            "{SETTINGS}controller.quorum.voters=1@{controller}\nlisteners={listeners},CONTROLLER://{controller}\n\
-             advertised.listeners={listeners}\nlog.dirs={dir}/data\n\
+            "{SETTINGS}controller.quorum.voters=1@{controller}\n\
+             listeners={near},FAR://{behind},CONTROLLER://{controller}\n\
+             advertised.listeners={near},FAR://{far}\nlog.dirs={dir}/data\n\
              listener.name.sasl_ssl.ssl.keystore.certificate.chain={certificate}\n\
              listener.name.sasl_ssl.ssl.keystore.key={key}\n",
+            behind = at(&behind),
+            far = far.address,
             controller = at(&controller),
             dir = dir.path().display(),
             certificate = line(&certificates.server),
@@ -80,7 +93,7 @@ impl KafkaBroker {
         format.args(["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "--add-scram", user.as_str(), "-c"]);
         let formatted = format.arg(dir.path().join("server.properties")).run_blocking();
         formatted.and_then(millstream_host::Ended::succeeded).expect("its directory is formatted");
-        let mut broker = Self { jars, child: None, plain, secure, _controller: controller, dir };
+        let mut broker = Self { jars, child: None, plain, secure, far, _behind: behind, _controller: controller, dir };
         broker.start_again().await;
         Some(broker)
     }
@@ -109,6 +122,11 @@ impl KafkaBroker {
     /// Host and port, without encryption.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.plain.number)
+    }
+
+    /// The proxy through which clients that begin there do everything. Its address is that of another broker to them.
+    pub fn far(&self) -> &Proxy {
+        &self.far
     }
 
     /// Host and port where connections are encrypted, and clients prove who they are.
