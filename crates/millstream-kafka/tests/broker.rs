@@ -18,13 +18,13 @@ use std::time::Duration;
 const KEY: &str = "id:text";
 
 /// A broker and a database.
-struct Scene {
-    broker: KafkaBroker,
-    db: TestDatabase,
+pub(crate) struct Scene {
+    pub(crate) broker: KafkaBroker,
+    pub(crate) db: TestDatabase,
 }
 
 impl Scene {
-    async fn new() -> Option<Self> {
+    pub(crate) async fn new() -> Option<Self> {
         let broker = KafkaBroker::start().await?;
         Some(Self { broker, db: database().await })
     }
@@ -35,11 +35,11 @@ impl Scene {
             .await
     }
 
-    async fn admin(&self) -> AdminClient {
+    pub(crate) async fn admin(&self) -> AdminClient {
         self.kafka().await.admin()
     }
 
-    async fn create(&self, topic: &str, partitions: i32, configs: &[(&str, &str)]) {
+    pub(crate) async fn create(&self, topic: &str, partitions: i32, configs: &[(&str, &str)]) {
         let new = NewTopic::new(topic, partitions, 1).unwrap();
         let new = configs.iter().fold(new, |new, (name, value)| new.with_config(*name, *value));
         // A topic that is being deleted keeps its name for a moment.
@@ -60,7 +60,7 @@ impl Scene {
     }
 
     /// Writes documents into a partition, one after the other.
-    async fn write(&self, topic: &str, partition: i32, documents: impl IntoIterator<Item = (String, i64)>) {
+    pub(crate) async fn write(&self, topic: &str, partition: i32, documents: impl IntoIterator<Item = (String, i64)>) {
         let producer = self.kafka().await.producer().build().await.unwrap();
         let mut written = Vec::new();
         for (id, value) in documents {
@@ -72,7 +72,7 @@ impl Scene {
         producer.close().await.unwrap();
     }
 
-    fn wanted(&self, topic: &str, into: &str, mode: &str) -> TopicRequest {
+    pub(crate) fn wanted(&self, topic: &str, into: &str, mode: &str) -> TopicRequest {
         let mut wanted = request(into, KEY, mode);
         wanted.address = format!("kafka://{}/{topic}", self.broker.address()).parse().unwrap();
         wanted
@@ -104,7 +104,7 @@ fn record(topic: &str, partition: i32, id: &str, value: i64) -> Record {
     Record::new(topic, document).key(id.to_owned()).partition(partition)
 }
 
-fn numbered(numbers: std::ops::Range<i64>) -> impl Iterator<Item = (String, i64)> {
+pub(crate) fn numbered(numbers: std::ops::Range<i64>) -> impl Iterator<Item = (String, i64)> {
     numbers.map(|n| (format!("key-{}", n % 10), n))
 }
 

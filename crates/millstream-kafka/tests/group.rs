@@ -2,7 +2,7 @@
 //! are public bug reports about other consumers, made small.
 
 use crate::fake::Fake;
-use crate::scene::{Warnings, request, run, stored, surroundings};
+use crate::scene::{Warnings, request, run, stored, surroundings, total};
 use millstream_engine::{StopReason, Surroundings};
 use millstream_kafka::{Begin, ClientError, Error, Group, Lot, Outcome, TopicRequest, Until, load};
 use millstream_testkit::{Cases, TestDatabase, database, each_build, until};
@@ -64,12 +64,6 @@ impl Process {
     async fn says(&self, words: &str) {
         until("it says so", async || self.warnings.text().contains(words)).await;
     }
-}
-
-/// The sum of the values of a table; 0 while there is none.
-async fn total(client: &Client, table: &str) -> i64 {
-    let sql = format!("select coalesce(sum((doc->>'value')::bigint), 0)::bigint from public.{table}");
-    client.query_one(&sql, &[]).await.map_or(0, |row| row.get(0))
 }
 
 async fn loads_all(client: &Client, table: &str, sum: i64) {

@@ -7,5 +7,7 @@
 mod broker;
 mod fake;
 mod group;
+#[cfg(feature = "kafka")]
+mod members;
 mod scene;
 mod topic;

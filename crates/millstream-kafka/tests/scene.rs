@@ -8,6 +8,7 @@ use millstream_pg::{ConnInfo, Environment};
 use millstream_testkit::{TestDatabase, until};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use tokio_postgres::Client;
 
 /// Remembers warnings.
 #[derive(Default)]
@@ -103,6 +104,12 @@ pub(crate) enum End {
 /// Whether a load was stopped before it began.
 pub(crate) fn is_stopped(error: &Error) -> bool {
     matches!(error, Error::Engine(EngineError::Stopped(_)))
+}
+
+/// The sum of the values of a table; 0 while there is none.
+pub(crate) async fn total(client: &Client, table: &str) -> i64 {
+    let sql = format!("select coalesce(sum((doc->>'value')::bigint), 0)::bigint from public.{table}");
+    client.query_one(&sql, &[]).await.map_or(0, |row| row.get(0))
 }
 
 /// `id -> value` of a table.
