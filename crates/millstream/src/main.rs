@@ -34,6 +34,7 @@ mod screen;
 mod secret;
 mod signal;
 mod source_args;
+mod standing;
 mod store_name;
 mod table;
 mod target;

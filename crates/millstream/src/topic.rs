@@ -1,11 +1,13 @@
 //! A topic of Kafka as the source of a load: its options, and what the load is asked then.
 
+use crate::args::duration;
 use crate::failure::Failure;
 use jiff::Timestamp;
 use millstream_engine::{LoadRequest, Tombstone};
-use millstream_kafka::{Address, Begin, Broker, Messages, Properties, SCHEME, TopicRequest, Until};
+use millstream_kafka::{Address, Begin, Group, Messages, Properties, SCHEME, TopicRequest, Until, limits};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How a topic is loaded.
 #[derive(Debug, clap::Args)]
@@ -22,6 +24,23 @@ pub struct TopicArgs {
     /// Kafka: partitions to load, such as 0-63,70 [default: all, 64 at most]
     #[arg(long, value_name = "LIST", value_parser = partitions)]
     partitions: Option<Partitions>,
+
+    /// Kafka: consumer group whose members divide the partitions; run the same command on several machines
+    ///
+    /// When a member ends, is cut off or joins, the partitions move. Each continues behind what is committed of it.
+    /// `millstream loads --group NAME` shows who loads which.
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+
+    /// Kafka: with --group, how long to commit what was read of a partition that goes to another member [default: 5s]
+    ///
+    /// What takes longer is rolled back, and the next owner reads it.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    drain: Option<Duration>,
+
+    /// Kafka: with --group, a name of this member alone, which then keeps its partitions while it is started again
+    #[arg(long, value_name = "NAME")]
+    group_instance: Option<String>,
 
     /// Kafka: continue behind records that were removed before they were loaded
     ///
@@ -73,11 +92,14 @@ pub fn address(files: &[PathBuf]) -> Result<Option<Address>, Failure> {
 impl TopicArgs {
     /// Refuses options of topics for a load of files.
     pub fn require_none(&self) -> Result<(), Failure> {
-        let Self { from, until, partitions, allow_gap, message_key, with_message, properties } = self;
+        let Self { from, until, partitions, allow_gap, message_key, with_message, properties, .. } = self;
         let typed = [
             (from.is_some(), "--from"),
             (until.is_some(), "--until"),
             (partitions.is_some(), "--partitions"),
+            (self.group.is_some(), "--group"),
+            (self.drain.is_some(), "--drain"),
+            (self.group_instance.is_some(), "--group-instance"),
             (*allow_gap, "--allow-gap"),
             (!message_key.is_empty(), "--message-key"),
             (with_message.is_some(), "--with-message"),
@@ -92,12 +114,26 @@ impl TopicArgs {
         }
     }
 
+    /// The settings of the client.
+    pub fn properties(&self) -> Result<Properties, Failure> {
+        let of_group = [(self.drain.is_some(), "--drain"), (self.group_instance.is_some(), "--group-instance")];
+        if let Some((_, option)) = of_group.iter().find(|(typed, _)| *typed && self.group.is_none()) {
+            return Err(Failure::user(format!("{option} goes with --group")).hint("add --group NAME, or leave it out"));
+        }
+        let mut properties = properties(self.properties.as_deref(), self.group.as_deref())?;
+        if self.group_instance.is_some() {
+            properties.instance.clone_from(&self.group_instance);
+        }
+        Ok(properties)
+    }
+
     /// What is asked of a topic. `load` is asked of each of its partitions.
     pub fn request(
         &self,
         address: Address,
         mut load: LoadRequest,
         delete_when: Option<&Tombstone>,
+        properties: &Properties,
     ) -> Result<TopicRequest, Failure> {
         let with = self.with_message.as_deref();
         let messages = Messages::new(&address.topic, &load.key, &self.message_key, with, delete_when)?;
@@ -110,15 +146,27 @@ impl TopicArgs {
         request.from = self.from.unwrap_or_default();
         request.until = if self.until.is_some() { Until::End } else { Until::Stopped };
         request.partitions = self.partitions.as_ref().map(|partitions| partitions.0.clone());
+        request.group = self.group.clone().map(|name| Group {
+            drain: self.drain.unwrap_or(limits::DRAIN),
+            patience: properties.patience(),
+            name,
+        });
         request.allow_gap = self.allow_gap;
         Ok(request)
     }
+}
 
-    /// Connects to the brokers.
-    pub async fn connect(&self, address: &Address) -> Result<Broker, Failure> {
-        let properties = self.properties.as_deref().map(Properties::read).transpose()?.unwrap_or_default();
-        Ok(millstream_kafka::connect(address, &properties).await?)
+/// The settings of a client of this group, from a file if there is one.
+pub fn properties(file: Option<&Path>, group: Option<&str>) -> Result<Properties, Failure> {
+    let mut properties = file.map(Properties::read).transpose()?.unwrap_or_default();
+    if let (Some(group), Some(other)) = (group, properties.group.as_deref().filter(|other| Some(*other) != group)) {
+        let problem = format!("--group {group} and group.id={other} are two groups");
+        return Err(Failure::user(problem).hint("leave one of them out"));
     }
+    if let Some(group) = group {
+        properties.group = Some(group.to_owned());
+    }
+    Ok(properties)
 }
 
 fn begin(text: &str) -> Result<Begin, String> {
@@ -159,6 +207,20 @@ mod tests {
         for text in ["", "a", "3-1", "-1", "1-", "0-100000"] {
             assert!(of(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_group_is_that_of_the_option_or_of_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("client.properties");
+        std::fs::write(&file, "group.id=a\n").unwrap();
+        let group = |file, group| properties(file, group).map(|properties| properties.group);
+        assert_eq!(group(None, None).unwrap(), None);
+        assert_eq!(group(None, Some("b")).unwrap().as_deref(), Some("b"));
+        for same in [None, Some("a")] {
+            assert_eq!(group(Some(file.as_path()), same).unwrap().as_deref(), Some("a"));
+        }
+        assert!(group(Some(file.as_path()), Some("b")).is_err());
     }
 
     #[test]

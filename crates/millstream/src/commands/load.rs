@@ -54,6 +54,8 @@ Examples:
   millstream load dump.ndjson.gz --into users --key id --delete-missing
   millstream load 'drop/*.json.gz' --into events --key id --skip-loaded
   millstream load kafka://broker.example.com/orders --into orders --key id
+  millstream load kafka://broker.example.com/orders --into orders --key id \\
+      --group loaders
 
 KEY is [COLUMN=]PATH[:TYPE]; a comma separates several. PATH is a.b.c or a JSON
 Pointer (/a~1b). TYPE is text, varchar(N), bigint, integer, smallint, numeric,
@@ -533,8 +535,9 @@ fn refuse_for_topic(args: &LoadArgs) -> Result<(), Failure> {
 async fn load_topic(args: &LoadArgs, address: Address, output: Output, signals: Signals) -> Result<Exit, Failure> {
     refuse_for_topic(args)?;
     let load = request(args, (Vec::new(), Objects::default()))?;
-    let wanted = args.topic.request(address, load, args.delete_when.as_ref())?;
-    let client = Arc::new(args.topic.connect(&wanted.address).await?);
+    let properties = args.topic.properties()?;
+    let wanted = args.topic.request(address, load, args.delete_when.as_ref(), &properties)?;
+    let client = Arc::new(millstream_kafka::connect(&wanted.address, &properties).await?);
     let db = target::resolve(&args.target, Purpose::Work).await?;
     let _keeper = Keeper::watch(&args.target);
     let loading = async |around: &Surroundings| millstream_kafka::load(&wanted, Arc::clone(&client), around).await;

@@ -1,23 +1,28 @@
-//! `loads`: lists recorded loads, forgets one, prunes old ones.
+//! `loads`: lists recorded loads, shows a group of loaders, forgets a load, prunes old ones.
 
-use crate::args::TargetArgs;
+use crate::args::{TargetArgs, hinted};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits::LOADS_LISTED;
 use crate::output::{Output, note};
 use crate::quantity::{self, Age};
+use crate::standing::{Standing, standings};
 use crate::table::{Align, Column};
 use crate::target::Database;
+use crate::topic;
 use millstream_engine::DURABILITIES;
+use millstream_kafka::{Address, Client as _};
 use millstream_store::loads::{self, LoadSummary};
 use millstream_store::recorded_mode::adds_up;
 use serde_json::json;
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
   millstream loads
   millstream loads --limit 10000
   millstream loads --output json | jq '.[0].receipt'
+  millstream loads --group loaders --topic kafka://broker.example.com/orders
   millstream loads forget 17
   millstream loads prune --older-than 30d";
 
@@ -39,6 +44,24 @@ pub struct LoadsArgs {
     /// Most loads to list
     #[arg(long, value_name = "N", default_value_t = LOADS_LISTED, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
+
+    /// Show a consumer group instead: the partitions of a topic, who loads each, and how far behind it is
+    ///
+    /// The owners are those that Kafka knows. The offsets are those of the database, before which all is committed.
+    #[arg(long, value_name = "NAME", requires = "topic", conflicts_with = "limit")]
+    group: Option<String>,
+
+    /// With --group: the topic, as kafka://HOST[:PORT][,..]/TOPIC
+    #[arg(long, value_name = "ADDRESS", requires = "group", value_parser = hinted::<Address>)]
+    topic: Option<Address>,
+
+    /// With --group: file with settings of Kafka's client, as for `millstream load`
+    #[arg(long, value_name = "FILE", requires = "group")]
+    properties: Option<PathBuf>,
+
+    /// With --group: the name with which the topic is loaded, if it has one
+    #[arg(long, value_name = "NAME", requires = "group")]
+    source_name: Option<String>,
 
     #[command(flatten)]
     target: TargetArgs,
@@ -80,6 +103,7 @@ enum Action {
 /// Runs the command.
 pub async fn run(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
     match &args.action {
+        None if args.group.is_some() => group(args, output).await,
         None => list(args, output).await,
         Some(Action::Forget { load_id, target }) => forget(*load_id, target, output).await,
         Some(Action::Prune { older_than, target }) => prune(*older_than, target, output).await,
@@ -101,6 +125,28 @@ async fn list(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
     if more {
         note(&format!("older loads are not listed; to list more: --limit {}", args.limit.saturating_mul(10)));
     }
+    Ok(Exit::Done)
+}
+
+/// Shows a group of loaders.
+async fn group(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
+    let address = args.topic.as_ref().ok_or_else(|| Failure::bug("a group without a topic"))?;
+    let properties = topic::properties(args.properties.as_deref(), args.group.as_deref())?;
+    let client = millstream_kafka::connect(address, &properties).await?;
+    let mut numbers = client.topic().await.map_err(millstream_kafka::Error::from)?.partitions;
+    numbers.sort_unstable();
+    let mut partitions = Vec::new();
+    for number in numbers {
+        let marks = client.marks(number).await.map_err(millstream_kafka::Error::from)?;
+        partitions.push((number, address.source(args.source_name.as_deref(), number), marks));
+    }
+    let members = client.members().await.map_err(millstream_kafka::Error::from)?;
+    let names: Vec<String> = partitions.iter().map(|(_, name, _)| name.clone()).collect();
+    let loads = match Database::open(&args.target).await? {
+        Some(database) => loads::of_streams(&database.connection.client, &database.schema, &names).await?,
+        None => Vec::new(),
+    };
+    output.rows(&standings(&partitions, &members, &loads), Standing::COLUMNS, "the topic has no partitions")?;
     Ok(Exit::Done)
 }
 

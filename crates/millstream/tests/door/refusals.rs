@@ -63,6 +63,9 @@ fn options_of_files_do_not_go_with_a_topic_nor_those_of_topics_with_files() {
         &["--from", "end"][..],
         &["--until", "end"],
         &["--partitions", "0-3"],
+        &["--group", "loaders"],
+        &["--drain", "2s"],
+        &["--group-instance", "a"],
         &["--allow-gap"],
         &["--message-key", "id"],
         &["--with-message", "kafka"],
@@ -77,6 +80,12 @@ fn options_of_files_do_not_go_with_a_topic_nor_those_of_topics_with_files() {
         let said = millstream(&[command, &["kafka://127.0.0.1:1/t"]].concat()).ends(2).stderr;
         assert!(said.contains("a topic of Kafka is read by `millstream load`"), "{said}");
     }
+    for option in [&["--drain", "2s"][..], &["--group-instance", "a"]] {
+        let said = load("kafka://127.0.0.1:1/t", option);
+        assert!(said.contains(&format!("{} goes with --group", option[0])), "{said}");
+    }
+    let said = millstream(&["loads", "--group", "loaders"]).ends(2).stderr;
+    assert!(said.contains("--topic"), "{said}");
 }
 
 /// The last line of stderr as JSON.
