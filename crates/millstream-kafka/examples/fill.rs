@@ -1,15 +1,22 @@
-//! Fills topics with the lines of a file, for the experiment `topics` of the lab.
+//! Fills topics, for the experiments of the lab on Kafka.
 //!
-//! `fill HOST:PORT FILE TOPIC=PARTITIONS..` waits for a broker that is starting, makes each topic, and writes the lines in
-//! turn into its partitions.
+//! It waits for a broker that is starting, makes each topic, and writes in turn into its partitions: the lines of a file, or
+//! documents at a rate. With `--held`, the lines are one transaction: it prints `ready` when they are written, and commits them
+//! when it reads a line. With `--rate`, it prints `ready` and writes so many documents a second until it reads a line. Both then
+//! print `done N`, the number of documents, and delete the topic when their input ends.
 
-use krafka::admin::{CreateTopicsOptions, NewTopic};
-use krafka::{Kafka, Record};
+use krafka::admin::{CreateTopicsOptions, DeleteTopicsOptions, NewTopic};
+use krafka::producer::DeliveryHandle;
+use krafka::{Kafka, KrafkaError, Record};
 use std::error::Error;
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-const USAGE: &str = "usage: fill HOST:PORT FILE TOPIC=PARTITIONS..";
+const USAGE: &str = "usage: fill HOST:PORT FILE TOPIC=PARTITIONS..\n       \
+                     fill --held HOST:PORT FILE TOPIC=PARTITIONS\n       \
+                     fill --rate RATE HOST:PORT TOPIC=PARTITIONS";
 
 /// How long the broker may take to start.
 const START_WAIT: Duration = Duration::from_secs(60);
@@ -17,60 +24,149 @@ const START_WAIT: Duration = Duration::from_secs(60);
 /// Pause between two tries.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
+/// How long a transaction may wait to be committed.
+const HELD_MAX: Duration = Duration::from_secs(600);
+
+/// Pause between two looks at how many documents are due.
+const DUE_EVERY: Duration = Duration::from_millis(1);
+
 /// Messages that are on their way at once.
 const MESSAGES_MAX: usize = 10_000;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [broker, file, topics @ ..] = &arguments[..] else { return Err(USAGE.into()) };
-    let documents = std::fs::read_to_string(file)?;
-    let until = Instant::now() + START_WAIT;
-    let kafka = connected(broker, until).await?;
-    for topic in topics {
-        let (name, partitions) = topic.split_once('=').ok_or(USAGE)?;
-        let partitions = partitions.parse()?;
-        make(&kafka, NewTopic::new(name, partitions, 1)?, until).await?;
-        fill(&kafka, name, partitions, &documents).await?;
-    }
-    Ok(())
-}
-
-async fn connected(broker: &str, until: Instant) -> Result<Kafka, Box<dyn Error>> {
-    loop {
-        match Kafka::builder(broker.to_owned()).connect().await {
-            Ok(kafka) => return Ok(kafka),
-            Err(error) if Instant::now() > until => return Err(error.into()),
-            Err(_) => sleep(TRY_AGAIN).await,
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match &arguments[..] {
+        ["--held", broker, file, topic] => {
+            let (documents, topic) = (std::fs::read_to_string(file)?, Topic::make(broker, topic).await?);
+            Box::pin(topic.hold(&documents)).await
         }
-    }
-}
-
-/// Makes a topic. A broker that has just started may not yet do that.
-async fn make(kafka: &Kafka, topic: NewTopic, until: Instant) -> Result<(), Box<dyn Error>> {
-    loop {
-        let made = kafka.admin().create_topics([topic.clone()], CreateTopicsOptions::default()).await;
-        match made.and_then(|made| made.into_values().collect::<Result<(), _>>()) {
-            Ok(()) => return Ok(()),
-            Err(error) if Instant::now() > until => return Err(error.into()),
-            Err(_) => sleep(TRY_AGAIN).await,
+        ["--rate", rate, broker, topic] => {
+            let (rate, topic) = (rate.parse()?, Topic::make(broker, topic).await?);
+            Box::pin(topic.stream(rate)).await
         }
+        [broker, file, topics @ ..] if !broker.starts_with("--") => {
+            let documents = std::fs::read_to_string(file)?;
+            for topic in topics {
+                Topic::make(broker, topic).await?.fill(&documents).await?;
+            }
+            Ok(())
+        }
+        _ => Err(USAGE.into()),
     }
 }
 
-async fn fill(kafka: &Kafka, topic: &str, partitions: i32, documents: &str) -> Result<(), Box<dyn Error>> {
-    let producer = kafka.producer().build().await?;
-    let mut on_way = Vec::with_capacity(MESSAGES_MAX);
-    for (partition, document) in (0..partitions).cycle().zip(documents.lines()) {
-        on_way.push(producer.enqueue(Record::new(topic, document.to_owned()).partition(partition)).await?);
-        if on_way.len() == MESSAGES_MAX {
-            for message in on_way.drain(..) {
-                let _ = message.await?;
+struct Topic {
+    kafka: Kafka,
+    name: String,
+    partitions: i32,
+    /// Until when the broker may still be starting.
+    until: Instant,
+}
+
+impl Topic {
+    /// Makes a topic that is named like this: `TOPIC=PARTITIONS`.
+    async fn make(broker: &str, asked: &str) -> Result<Self, Box<dyn Error>> {
+        let (name, partitions) = asked.split_once('=').ok_or(USAGE)?;
+        let (name, partitions, until) = (name.to_owned(), partitions.parse()?, Instant::now() + START_WAIT);
+        let kafka = tried(until, async || Kafka::builder(broker.to_owned()).connect().await).await?;
+        let topic = NewTopic::new(name.as_str(), partitions, 1)?;
+        let make = async || {
+            let made = kafka.admin().create_topics([topic.clone()], CreateTopicsOptions::default()).await?;
+            made.into_values().collect::<Result<(), KrafkaError>>()
+        };
+        tried(until, make).await?;
+        Ok(Self { kafka, name, partitions, until })
+    }
+
+    async fn fill(&self, documents: &str) -> Result<(), Box<dyn Error>> {
+        let producer = self.kafka.producer().build().await?;
+        let turns = (0..self.partitions).cycle().zip(documents.lines().map(str::to_owned));
+        self.write(async |record| producer.enqueue(record).await, turns).await?;
+        Ok(producer.close().await?)
+    }
+
+    async fn hold(&self, documents: &str) -> Result<(), Box<dyn Error>> {
+        let build =
+            async || self.kafka.producer().transaction_timeout(HELD_MAX).build_transactional(self.name.as_str()).await;
+        let producer = tried(self.until, build).await?;
+        producer.begin()?;
+        let turns = (0..self.partitions).cycle().zip(documents.lines().map(str::to_owned));
+        let written = self.write(async |record| producer.enqueue(record).await, turns).await?;
+        say("ready")?;
+        spawn_blocking(line).await??;
+        producer.commit().await?;
+        producer.close().await?;
+        self.end(written).await
+    }
+
+    async fn stream(&self, rate: u64) -> Result<(), Box<dyn Error>> {
+        let producer = self.kafka.producer().build().await?;
+        let mut turns = (0..self.partitions).cycle();
+        let mut written = 0;
+        say("ready")?;
+        let (stopped, begun) = (spawn_blocking(line), Instant::now());
+        while !stopped.is_finished() {
+            let due = u64::try_from(begun.elapsed().as_millis())? * rate / 1_000;
+            let documents = (written..due).map(|n| format!("{{\"id\":\"{n}\",\"n\":{n}}}"));
+            // A turn is taken only for a document.
+            let turns = documents.zip(turns.by_ref()).map(|(document, partition)| (partition, document));
+            written += self.write(async |record| producer.enqueue(record).await, turns).await?;
+            sleep(DUE_EVERY).await;
+        }
+        stopped.await??;
+        producer.close().await?;
+        self.end(written).await
+    }
+
+    /// Writes documents into partitions. Returns how many there were.
+    async fn write(
+        &self,
+        enqueue: impl AsyncFn(Record) -> Result<DeliveryHandle, KrafkaError>,
+        documents: impl Iterator<Item = (i32, String)>,
+    ) -> Result<u64, Box<dyn Error>> {
+        let (mut on_way, mut written) = (Vec::new(), 0);
+        for (partition, document) in documents {
+            on_way.push(enqueue(Record::new(self.name.as_str(), document).partition(partition)).await?);
+            written += 1;
+            if on_way.len() == MESSAGES_MAX {
+                for message in on_way.drain(..) {
+                    let _ = message.await?;
+                }
             }
         }
+        for message in on_way {
+            let _ = message.await?;
+        }
+        Ok(written)
     }
-    for message in on_way {
-        let _ = message.await?;
+
+    /// Says how many documents were written, and deletes the topic once nobody needs it.
+    async fn end(&self, written: u64) -> Result<(), Box<dyn Error>> {
+        say(&format!("done {written}"))?;
+        spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+        let deleted = self.kafka.admin().delete_topics([&self.name], DeleteTopicsOptions::default()).await?;
+        Ok(deleted.into_values().collect::<Result<(), KrafkaError>>()?)
     }
-    Ok(producer.close().await?)
+}
+
+/// Tries again what a broker that has just started may not do yet.
+async fn tried<T>(until: Instant, mut work: impl AsyncFnMut() -> Result<T, KrafkaError>) -> Result<T, Box<dyn Error>> {
+    loop {
+        match work().await {
+            Ok(done) => return Ok(done),
+            Err(error) if Instant::now() > until => return Err(error.into()),
+            Err(_) => sleep(TRY_AGAIN).await,
+        }
+    }
+}
+
+/// Waits for a line.
+fn line() -> std::io::Result<usize> {
+    std::io::stdin().read_line(&mut String::new())
+}
+
+fn say(word: &str) -> std::io::Result<()> {
+    writeln!(std::io::stdout(), "{word}")
 }
