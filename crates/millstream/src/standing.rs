@@ -30,27 +30,25 @@ pub struct Standing {
     lag: u64,
 }
 
-impl Standing {
-    /// How partitions are shown to people.
-    pub const COLUMNS: &[Column<Self>] = &[
-        ("partition", Align::Right, |one| one.partition.to_string()),
-        ("lag", Align::Right, |one| quantity::count(one.lag)),
-        ("offset", Align::Right, |one| one.offset.map_or_else(|| "-".to_owned(), |offset| offset.to_string())),
-        ("end", Align::Right, |one| one.end.to_string()),
-        ("owner", Align::Left, Self::owner),
-        ("load", Align::Right, |one| one.load_id.map_or_else(|| "-".to_owned(), |load_id| load_id.to_string())),
-        ("state", Align::Left, |one| one.state.clone().unwrap_or_else(|| "-".to_owned())),
-        ("collection", Align::Left, |one| one.collection.clone().unwrap_or_else(|| "-".to_owned())),
-    ];
+/// How partitions are shown to people.
+pub const COLUMNS: &[Column<Standing>] = &[
+    ("partition", Align::Right, |one| one.partition.to_string()),
+    ("lag", Align::Right, |one| quantity::count(one.lag)),
+    ("offset", Align::Right, |one| one.offset.map_or_else(|| "-".to_owned(), |offset| offset.to_string())),
+    ("end", Align::Right, |one| one.end.to_string()),
+    ("owner", Align::Left, owner),
+    ("load", Align::Right, |one| one.load_id.map_or_else(|| "-".to_owned(), |load_id| load_id.to_string())),
+    ("state", Align::Left, |one| one.state.clone().unwrap_or_else(|| "-".to_owned())),
+    ("collection", Align::Left, |one| one.collection.clone().unwrap_or_else(|| "-".to_owned())),
+];
 
-    fn owner(&self) -> String {
-        let Some(member) = &self.member else { return "nobody".to_owned() };
-        let skipped = member.chars().count().saturating_sub(ID_CHARS);
-        let name = self.instance.clone().unwrap_or_else(|| member.chars().skip(skipped).collect());
-        match &self.host {
-            Some(host) => format!("{name} at {host}"),
-            None => name,
-        }
+fn owner(one: &Standing) -> String {
+    let Some(member) = &one.member else { return "nobody".to_owned() };
+    let skipped = member.chars().count().saturating_sub(ID_CHARS);
+    let name = one.instance.clone().unwrap_or_else(|| member.chars().skip(skipped).collect());
+    match &one.host {
+        Some(host) => format!("{name} at {host}"),
+        None => name,
     }
 }
 
@@ -110,7 +108,7 @@ mod tests {
         };
         let loads = [load(3, 0, "public.a", Some(205)), load(4, 1, "public.a", Some(20)), load(9, 0, "public.b", None)];
         let standings = standings(&partitions, &members, &loads);
-        let lines: Vec<String> = Table::of(&standings, Standing::COLUMNS)
+        let lines: Vec<String> = Table::of(&standings, COLUMNS)
             .text(None)
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))

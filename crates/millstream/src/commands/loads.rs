@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::limits::LOADS_LISTED;
 use crate::output::{Output, note};
 use crate::quantity::{self, Age};
-use crate::standing::{Standing, standings};
+use crate::standing::{self, standings};
 use crate::table::{Align, Column};
 use crate::target::Database;
 use crate::topic;
@@ -146,7 +146,7 @@ async fn group(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
         Some(database) => loads::of_streams(&database.connection.client, &database.schema, &names).await?,
         None => Vec::new(),
     };
-    output.rows(&standings(&partitions, &members, &loads), Standing::COLUMNS, "the topic has no partitions")?;
+    output.rows(&standings(&partitions, &members, &loads), standing::COLUMNS, "the topic has no partitions")?;
     Ok(Exit::Done)
 }
 
