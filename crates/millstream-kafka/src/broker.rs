@@ -222,7 +222,7 @@ impl Client for Broker {
 
     async fn join(&self) -> Result<(), ClientError> {
         let group = self.properties.group.as_deref().ok_or_else(|| ClientError::Final("no group is named".into()))?;
-        let membership = Membership::begin(&self.kafka, &self.topic, group, &self.properties).await?;
+        let membership = Box::pin(Membership::begin(&self.kafka, &self.topic, group, &self.properties)).await?;
         self.membership.set(membership).map_err(|_| ClientError::Final("the group is joined already".into()))
     }
 

@@ -47,7 +47,7 @@ impl Membership {
         let (sender, decisions) = mpsc::channel(DECISIONS_MAX);
         let deadline = Instant::now() + properties.session_timeout.unwrap_or(SESSION_TIMEOUT) + RETRY_AFTER;
         let member = loop {
-            match joined(kafka, (topic, group), properties, &sender).await? {
+            match Box::pin(joined(kafka, (topic, group), properties, &sender)).await? {
                 Joined::Member(member) => break member,
                 Joined::NameTaken(_) if Instant::now() < deadline => sleep(RETRY_AFTER).await,
                 Joined::NameTaken(error) => return Err(error),

@@ -413,7 +413,7 @@ async fn documents(client: &tokio_postgres::Client) -> i64 {
 
 /// Lets one thing after the other happen to members. `test` is the name of the test, which the processes run.
 async fn go_through(test: &str, protocol: &str, rounds: usize) {
-    if is_member_process().await {
+    if Box::pin(is_member_process()).await {
         return;
     }
     let Some(scene) = Scene::new().await else { return };
@@ -429,7 +429,7 @@ async fn go_through(test: &str, protocol: &str, rounds: usize) {
     members.write(&mut rng).await;
     members.load_all().await;
     for fault in FAULTS.into_iter().cycle().take(rounds) {
-        members.go_through(fault, &client, &mut rng).await;
+        Box::pin(members.go_through(fault, &client, &mut rng)).await;
     }
     members.processes.drain(..).for_each(Process::finish);
     let sql = "select count(*), sum(greatest(prefix_length, coalesce(byte_offset, 0)))::bigint
@@ -441,11 +441,12 @@ async fn go_through(test: &str, protocol: &str, rounds: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_happens_to_members_each_message_counts_once() {
-    go_through("members::whatever_happens_to_members_each_message_counts_once", "consumer", cases(10)).await;
+    let test = "members::whatever_happens_to_members_each_message_counts_once";
+    Box::pin(go_through(test, "consumer", cases(10))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_happens_to_members_that_divide_the_partitions_themselves_each_message_counts_once() {
     let test = "members::whatever_happens_to_members_that_divide_the_partitions_themselves_each_message_counts_once";
-    go_through(test, "classic", cases(5)).await;
+    Box::pin(go_through(test, "classic", cases(5))).await;
 }

@@ -103,7 +103,7 @@ enum Action {
 /// Runs the command.
 pub async fn run(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
     match &args.action {
-        None if args.group.is_some() => group(args, output).await,
+        None if args.group.is_some() => Box::pin(group(args, output)).await,
         None => list(args, output).await,
         Some(Action::Forget { load_id, target }) => forget(*load_id, target, output).await,
         Some(Action::Prune { older_than, target }) => prune(*older_than, target, output).await,
