@@ -38,8 +38,20 @@ struct State {
     unseen: Option<ClientError>,
     /// A partition whose records nobody gets.
     withheld: Option<i32>,
+    /// What becomes of questions for marks, and how many there were of each partition since that is so.
+    questions: Questions,
+    asked: BTreeMap<i32, u64>,
     /// Most records of a lot.
     lot: usize,
+}
+
+/// What becomes of questions.
+#[derive(Clone, Default)]
+pub(crate) enum Questions {
+    #[default]
+    Answered,
+    Unanswered,
+    Failed(ClientError),
 }
 
 #[derive(Default)]
@@ -206,6 +218,19 @@ impl Fake {
         self.state(|state| state.withheld = partition);
     }
 
+    /// What becomes of questions for marks from now on.
+    pub(crate) fn questions(&self, questions: Questions) {
+        self.state(|state| {
+            state.questions = questions;
+            state.asked.clear();
+        });
+    }
+
+    /// How often the marks of a partition were asked for since then.
+    pub(crate) fn asked(&self, partition: i32) -> u64 {
+        self.look(|state| state.asked.get(&partition).copied().unwrap_or(0))
+    }
+
     /// Most records of a lot.
     pub(crate) fn lots_of(&self, records: usize) {
         self.state(|state| state.lot = records);
@@ -309,6 +334,15 @@ impl Client for Fake {
     }
 
     async fn marks(&self, partition: i32) -> Result<Marks, ClientError> {
+        let questions = self.state(|state| {
+            *state.asked.entry(partition).or_default() += 1;
+            state.questions.clone()
+        });
+        match questions {
+            Questions::Answered => {}
+            Questions::Unanswered => std::future::pending().await,
+            Questions::Failed(why) => return Err(why),
+        }
         self.look(|state| {
             let log = state.logs.get(&partition).ok_or_else(|| ClientError::Final("no such partition".into()))?;
             Ok(Marks { first: log.first, end: log.end })

@@ -1,5 +1,4 @@
-//! Members of a group load one topic, and a test decides as their group would: in any order, too early and too late. Many cases
-//! are public bug reports about other consumers, made small.
+//! Members of a group load one topic, and a test decides as their group would: in any order, too early and too late.
 
 use crate::fake::Fake;
 use crate::scene::{Warnings, request, run, stored, surroundings, total};
@@ -87,7 +86,7 @@ enum Goes {
 
 const GOES: [Goes; 3] = [Goes::Lost, Goes::Revoked, Goes::InHaste];
 
-/// Partitions were read twice, or not any more, when they went and came back while something of them was under way.
+/// A partition may go and come back while something of it is still under way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn in_any_order_of_decisions_each_message_counts_once() {
     let db = database().await;
@@ -217,7 +216,7 @@ async fn a_partition_that_runs_outside_the_group_waits_and_says_for_whom() {
     .await;
 }
 
-/// A process that was stopped for long wakes, and writes what others have read meanwhile.
+/// A process that was stopped for long wakes, and must not write what others have read meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_member_that_sleeps_loses_its_partition_and_nothing_else() {
     let db = database().await;
@@ -301,7 +300,7 @@ async fn a_member_that_is_killed_leaves_its_partition_to_another_one() {
     assert_eq!(outcome.account.counters.read, 1_000);
 }
 
-/// A member that commits for too long was taken for dead, and lost all that it had.
+/// A member that commits for too long must not hold up the group, nor be taken for dead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_cannot_be_committed_in_time_is_left_to_the_next_owner() {
     let db = database().await;
@@ -336,7 +335,7 @@ async fn what_cannot_be_committed_in_time_is_left_to_the_next_owner() {
     assert_eq!(total(&db.client().await, "drained").await, 3);
 }
 
-/// Records that were fetched before a partition went, and come after it is back, let a consumer skip what lies between.
+/// Records that were fetched before a partition went must not let what lies between be skipped once it is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_is_on_its_way_of_an_earlier_reading_is_not_taken() {
     let db = database().await;
@@ -361,7 +360,7 @@ async fn what_is_on_its_way_of_an_earlier_reading_is_not_taken() {
     assert_eq!(outcome.account.partitions[0].offset, 2);
 }
 
-/// The first messages of a partition that is added were lost by those who begin at the end.
+/// Messages of a partition that is added are new, so none may be lost, also by who begins at the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_partition_that_is_added_begins_at_its_start_and_the_others_where_they_are_asked_to() {
     let db = database().await;
@@ -385,7 +384,7 @@ async fn a_partition_that_is_added_begins_at_its_start_and_the_others_where_they
     assert_eq!(total(&db.client().await, "grown").await, 6);
 }
 
-/// Offsets that a former owner writes late let tools show a lag that is none.
+/// A former owner must not write its offsets late: tools would show a lag that is none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn only_the_owner_of_a_partition_tells_kafka_how_far_it_is() {
     let db = database().await;

@@ -1,10 +1,11 @@
 //! A topic is loaded, and loaded again, whatever happens to it meanwhile. Many cases are public bug reports about other
 //! sinks, made small.
 
-use crate::fake::Fake;
+use crate::fake::{Fake, Questions};
 use crate::scene::{End, interrupted, is_stopped, keyed, loaded, rejects, request, run, stored, surroundings};
 use millstream_engine::StopReason;
-use millstream_kafka::{Begin, ClientError, Error, Messages, Until, load};
+use millstream_kafka::limits::ASK_TRIES_MAX;
+use millstream_kafka::{Begin, ClientError, Error, Lot, Messages, Until, load};
 use millstream_model::KeyRequest;
 use millstream_pg::Explained;
 use millstream_testkit::{Cases, database, each_build, until};
@@ -397,6 +398,98 @@ async fn a_log_that_was_cut_off_is_noticed() {
     assert!(matches!(outcome.error, Some(Error::Replaced { .. })), "{outcome:?}");
     assert_eq!(stored(&db, "cut").await["a"], 10, "nothing of it was added");
     assert!(matches!(run(&db, &wanted, &topic).await, Err(Error::Replaced { .. })), "and the next run knows it too");
+}
+
+/// What a client says of an offset may be out of date when it is heard, and so may be what is on its way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_offset_that_is_there_after_all_is_read_anew() {
+    let db = database().await;
+    let topic = Arc::new(Fake::new(1));
+    topic.document(0, "a", 1);
+    let mut wanted = request("anew", KEY, "sum:value");
+    wanted.until = Until::Stopped;
+    let (around, _) = surroundings(&db);
+    let loading = Box::pin(load(&wanted, Arc::clone(&topic), &around));
+    let failing = async {
+        until("the first is committed", async || around.tally.documents() == 1).await;
+        let reading = topic.reading(0).expect("it is read");
+        (0..2).for_each(|_| topic.fail(ClientError::OutOfRange { partition: 0 }));
+        until("it is read anew", async || topic.reading(0) != Some(reading)).await;
+        topic.leave_over(Lot { partition: 0, reading, records: Vec::new(), next: 1_000 });
+        topic.document(0, "a", 2);
+        until("the second is committed", async || around.tally.documents() == 2).await;
+        around.stop.stop(StopReason::Terminated);
+    };
+    let (outcome, ()) = tokio::join!(loading, failing);
+    let outcome = outcome.unwrap();
+    assert!(outcome.error.is_none(), "{outcome:?}");
+    assert_eq!(outcome.account.partitions[0].offset, 2);
+    assert_eq!(stored(&db, "anew").await["a"], 3);
+}
+
+/// A broker that does not answer must delay neither other partitions nor the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_question_that_is_not_answered_holds_up_nothing_else() {
+    let db = database().await;
+    let topic = Arc::new(Fake::new(2));
+    topic.withhold(Some(1));
+    topic.document(1, "b", 1);
+    let mut wanted = request("unanswered", KEY, "sum:value");
+    (wanted.until, wanted.topic_every) = (Until::Stopped, Duration::from_millis(20));
+    let (around, _) = surroundings(&db);
+    let loading = Box::pin(load(&wanted, Arc::clone(&topic), &around));
+    let waiting = async {
+        until("the client reads", async || topic.polls() > 0).await;
+        topic.questions(Questions::Unanswered);
+        until("the marks of the one that stands are asked for", async || topic.asked(1) > 0).await;
+        topic.document(0, "a", 2);
+        until("the other one is loaded", async || around.tally.documents() == 1).await;
+        topic.add_partition(2);
+        until("the marks of the new one are asked for", async || topic.asked(2) > 0).await;
+        around.stop.stop(StopReason::Terminated);
+    };
+    let (outcome, ()) = tokio::join!(loading, waiting);
+    let outcome = outcome.unwrap();
+    assert!(outcome.error.is_none() && outcome.stopped == Some(StopReason::Terminated), "{outcome:?}");
+    assert_eq!(outcome.account.counters.read, 1);
+    // Nor must it delay the end of a load that has not begun yet.
+    topic.questions(Questions::Unanswered);
+    let (around, _) = surroundings(&db);
+    let loading = Box::pin(load(&wanted, Arc::clone(&topic), &around));
+    let stopping = async {
+        until("the marks are asked for", async || topic.asked(0) > 0).await;
+        around.stop.stop(StopReason::Terminated);
+    };
+    let (outcome, ()) = tokio::join!(loading, stopping);
+    assert!(is_stopped(&outcome.unwrap_err()));
+}
+
+/// The broker of a new partition may be away when the partition is seen.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_partition_that_is_added_waits_for_a_broker_that_is_away() {
+    let db = database().await;
+    let topic = Arc::new(Fake::new(1));
+    let mut wanted = request("away", KEY, "sum:value");
+    (wanted.until, wanted.topic_every) = (Until::Stopped, Duration::from_millis(20));
+    let (around, _) = surroundings(&db);
+    let loading = Box::pin(load(&wanted, Arc::clone(&topic), &around));
+    let waiting = async {
+        until("the client reads", async || topic.polls() > 0).await;
+        topic.questions(Questions::Failed(ClientError::Passing("the broker is away".into())));
+        topic.add_partition(1);
+        topic.document(1, "new", 1);
+        topic.document(0, "old", 2);
+        until("more questions have failed than before a load begins", async || {
+            topic.asked(1) > u64::from(ASK_TRIES_MAX)
+        })
+        .await;
+        topic.questions(Questions::Answered);
+        until("it is loaded", async || around.tally.documents() == 2).await;
+        around.stop.stop(StopReason::Terminated);
+    };
+    let (outcome, ()) = tokio::join!(loading, waiting);
+    assert!(outcome.unwrap().error.is_none());
+    assert_eq!(stored(&db, "away").await.into_values().sum::<i64>(), 3);
 }
 
 /// A partition is seen a while after it was added, and then has messages already.
