@@ -24,7 +24,8 @@ impl Laboratory {
     async fn new(experiment: &str, database: TestDatabase) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/experiments");
-        let name = format!("{experiment}{:08x}", fastrand::u32(..));
+        // The database has it too, where it stands without quotes.
+        let name = format!("{experiment}{:08x}", fastrand::u32(..)).replace('-', "_");
         let copy = dir.path().join(format!("{name}.toml"));
         std::fs::copy(beside.join(format!("{experiment}.toml")), &copy).unwrap();
         for file in Source::named(experiment, &Selection::default()).unwrap().experiment.files {
@@ -158,6 +159,19 @@ async fn topics_are_skipped_where_no_broker_can_be_started() {
     }
     assert!(run.stderr.contains("topic-4/fresh: skipped: "), "{run:?}");
     lab.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_of_loaders_are_skipped_where_no_broker_can_be_started() {
+    for experiment in ["kafka-group", "kafka-pause"] {
+        let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
+        let lab = Laboratory::new(experiment, database).await;
+        let run = lab.run(&["--quick", "--set", "jars=/nowhere"]).ends(1);
+        let record = lab.record();
+        assert!(record.runs.iter().all(|one| matches!(one.outcome, Outcome::Skipped(_))), "{:?}", record.runs);
+        assert!(run.stderr.contains("every arm was skipped"), "{run:?}");
+        lab.remove().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
