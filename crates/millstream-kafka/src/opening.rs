@@ -25,7 +25,7 @@ pub(crate) struct Opener<C> {
     pub(crate) observer: Arc<dyn Observer>,
     /// Ends the load.
     pub(crate) stop: Stop,
-    /// Whether partitions are still to be opened.
+    /// Whether partitions are still to be opened about which no group decides.
     pub(crate) wanted: watch::Sender<bool>,
 }
 
@@ -54,7 +54,7 @@ impl<C: Client> Opener<C> {
     /// Opens a partition. `None` if the load ends before.
     pub(crate) async fn open(&self, number: i32, plan: Plan) -> Result<Option<Opened>, Error> {
         let stream = Box::pin(self.service.stream(&self.source(number))).await?;
-        self.place(number, stream, plan, self.given_up()).await
+        self.place(number, stream, plan, self.wanted.subscribe()).await
     }
 
     /// Opens a partition that a group has assigned to this process, as soon as no other process runs its load. `None` if the
@@ -79,21 +79,22 @@ impl<C: Client> Opener<C> {
             }
         };
         let plan = Plan { begin, others_resumed: false, until: None, tries: Tries::Many };
-        self.place(number, stream, plan, not_wanted(&mut wanted)).await
+        self.place(number, stream, plan, wanted).await
     }
 
-    /// Finds out where a partition continues whose load is open. `None`, and closed again, if it is not wanted before.
+    /// Finds out where a partition continues whose load is open. `None`, and closed again, if it is not wanted any more.
     async fn place(
         &self,
         number: i32,
         stream: Stream,
         plan: Plan,
-        unwanted: impl Future<Output = ()>,
+        mut wanted: watch::Receiver<bool>,
     ) -> Result<Option<Opened>, Error> {
         let known = (stream.watermark(), stream.load_id());
         let found = tokio::select! {
             biased;
-            () = unwanted => None,
+            _ = self.stop.wait() => None,
+            () = not_wanted(&mut wanted) => None,
             found = self.start(number, known, plan) => Some(found),
         };
         match found {
@@ -106,18 +107,9 @@ impl<C: Client> Opener<C> {
         }
     }
 
-    /// Nothing more is to be opened, and who opens ends.
+    /// Opens nothing more about which no group decides.
     pub(crate) fn give_up(&self) {
         self.wanted.send_replace(false);
-    }
-
-    /// Resolves when nothing more is to be opened.
-    async fn given_up(&self) {
-        let mut wanted = self.wanted.subscribe();
-        tokio::select! {
-            _ = self.stop.wait() => {}
-            () = not_wanted(&mut wanted) => {}
-        }
     }
 
     /// Waits until no other process runs the load of a partition. One of the group that should have released it long ago loses
