@@ -344,7 +344,7 @@ async fn open_in_group(url: &str, request: &LoadRequest, group: &str) -> Service
 /// A process that was stopped keeps its sessions, and so its locks, for as long as it sleeps.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_load_is_taken_over_from_a_process_of_the_group_and_its_other_streams_go_on() {
-    each_build(async |db| {
+    Box::pin(each_build(async |db| {
         let mut wanted = request("taken", "id:text", &[]);
         wanted.mode = "sum:value".parse().unwrap();
         wanted.lock_wait = Duration::ZERO;
@@ -384,7 +384,7 @@ async fn a_load_is_taken_over_from_a_process_of_the_group_and_its_other_streams_
         assert_eq!(back.watermark(), Some(Watermark { offset: 4, hash: Some(4) }));
         close(back).await;
         assert_eq!(stored(&db, "public.taken").await.into_values().sum::<i64>(), 1 + 2 + 3 + 10);
-    })
+    }))
     .await;
 }
 

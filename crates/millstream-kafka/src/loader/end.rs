@@ -80,7 +80,7 @@ impl<C: Client> Loader<'_, C> {
             // Only this partition ends: its batch has failed as a whole, and its owner has what was committed before.
             Some(Err(error)) if self.request.group.is_some() && error.is_fenced() => {
                 self.warn(format!("partition {number} ends here: {error}"));
-                return None;
+                None
             }
             // Whoever has it now finds out the same, if it is not over.
             Some(Err(error)) if given_back => {
