@@ -112,7 +112,9 @@ fn files_of_polars_are_read_with_their_dictionaries() {
 fn a_footer_that_names_what_is_not_there_is_damage_before_memory_is_taken() {
     let content = file(&[sample(100)], None);
     let length_at = content.len() - 10;
-    for (length, says) in [(u32::MAX, "no plausible length"), (1 << 20, "longer than the file"), (0, "no whole")] {
+    for (length, says) in
+        [(u32::MAX, "no plausible length"), (1 << 20, "longer than the file"), (0, "cut off or broken")]
+    {
         let mut damaged = content.clone();
         damaged[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
         let (text, ended) = converted(ARROW_FILE, &damaged);

@@ -198,7 +198,7 @@ fn random_records_are_what_their_schemas_say() {
         let codec = *rng.choice(&CODECS).unwrap();
         let (mut content, mut expected) = (header(&schema, codec), Vec::new());
         for _ in 0..rng.usize(..4) {
-            let (count, mut records) = (rng.i64(..5), Vec::new());
+            let (count, mut records) = (rng.i64(0..5), Vec::new());
             expected.extend((0..count).map(|_| shape.value(&mut rng, &mut records)));
             content.extend(block(count, &packed(codec, &records)));
         }
