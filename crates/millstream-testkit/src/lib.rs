@@ -28,6 +28,7 @@
 
 #![expect(clippy::print_stdout, reason = "tests speak on stdout, which the harness captures")]
 
+pub mod avro;
 mod browser;
 mod bucket;
 mod build;

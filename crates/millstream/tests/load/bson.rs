@@ -1,5 +1,6 @@
 //! Dumps of MongoDB: loads of BSON and of Extended JSON keep every promise of a load of the text that they stand for.
 
+use crate::made_text::{FIRST, MadeText, ROWS as MANY};
 use crate::process::{Run, command, killed, millstream, run};
 use millstream_testkit::{TestDatabase, each_build, gzip, skip};
 use std::path::{Path, PathBuf};
@@ -9,15 +10,12 @@ use std::process::Command;
 const ROWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/bson/rows");
 const MALFORMED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/bson/lying_string");
 
-/// Documents that are loaded in several batches.
-const MANY: i32 = 20_000;
-
 /// A dump of so many documents, whose first has this name.
-fn dump(documents: i32, first: &str) -> Vec<u8> {
-    let document = |n: i32| {
+fn dump(documents: i64, first: &str) -> Vec<u8> {
+    let document = |n: i64| {
         let name = if n == 0 { first.to_owned() } else { format!("row {} {}", n % 97, "x".repeat(40)) };
         let length = i32::try_from(name.len() + 1).unwrap();
-        let id = [&b"\x10_id\0"[..], &n.to_le_bytes()].concat();
+        let id = [&b"\x12_id\0"[..], &n.to_le_bytes()].concat();
         let name = [&b"\x02name\0"[..], &length.to_le_bytes(), name.as_bytes(), b"\0"].concat();
         let members = [id, name].concat();
         let length = i32::try_from(members.len() + 5).unwrap();
@@ -164,39 +162,13 @@ async fn a_dump_that_is_cut_or_empty_deletes_nothing_and_a_whole_one_what_it_lac
 #[tokio::test]
 async fn a_killed_load_of_a_dump_resumes_and_a_changed_file_is_refused() {
     each_build(async |db| {
-        let (folder, client, url) = (tempfile::tempdir().unwrap(), db.client().await, db.url());
-        let plain = written(folder.path(), "rows.bson", &dump(MANY, "row 0"));
-        let packed = written(folder.path(), "rows.bson.gz", &gzip(&dump(MANY, "row 0")));
-        for (file, point, lanes) in [
-            (&plain, "chunk-read=kill@3", "1"),
-            (&packed, "chunk-read=kill@3", "2"),
-            (&plain, "batch-committed=kill@2", "2"),
-            (&packed, "batch-committed=kill@2", "1"),
-        ] {
-            client.batch_execute("drop table if exists killed").await.unwrap();
-            let args = ["load", file, "--into", "killed", "--db", &url, "--lanes", lanes, "--batch-rows", "300"];
-            killed(&mut command(&args), point);
-            assert_eq!(load(&url, file, "killed", &["--lanes", "3"]).ends(0).json()["read"], MANY, "{point}");
-            verify(&url, file, "killed", &[]);
-        }
-        client.batch_execute("drop table killed").await.unwrap();
-        killed(
-            &mut command(&["load", &plain, "--into", "killed", "--db", &url, "--batch-rows", "300"]),
-            "batch-committed=kill@2",
-        );
-        // A program of another version would write another text.
-        let mark =
-            |from: &str, to: &str| format!("update millstream.load set format = replace(format, '{from}', '{to}')");
-        client.batch_execute(&mark("bson/1", "bson/0")).await.unwrap();
-        let refused = load(&url, &plain, "killed", &[]).ends(2);
-        assert!(refused.stderr.contains("in another format, and is unfinished"), "{refused:?}");
-        client.batch_execute(&mark("bson/0", "bson/1")).await.unwrap();
-        written(folder.path(), "rows.bson", &dump(MANY, "other"));
-        let refused = load(&url, &plain, "killed", &[]).ends(2);
-        assert!(refused.stderr.contains("have changed since the load read them"), "{refused:?}");
-        // More documents begin alike.
-        written(folder.path(), "rows.bson", &dump(MANY + 5_000, "row 0"));
-        assert_eq!(load(&url, &plain, "killed", &[]).ends(0).json()["read"], MANY + 5_000);
+        let folder = tempfile::tempdir().unwrap();
+        let plain = written(folder.path(), "rows.bson", &dump(MANY, FIRST));
+        let packed = written(folder.path(), "rows.bson.gz", &gzip(&dump(MANY, FIRST)));
+        let write = |rows: i64, first: &str| {
+            written(folder.path(), "rows.bson", &dump(rows, first));
+        };
+        MadeText { format: "bson", key: &[], file: &plain, packed: Some(&packed), write: &write }.prove(&db).await;
     })
     .await;
 }

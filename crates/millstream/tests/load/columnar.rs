@@ -1,6 +1,7 @@
 //! Files of columns and records: loads of Parquet, Arrow and Avro keep every promise of a load of the text they stand for.
 
-use crate::process::{Run, command, killed, millstream, run};
+use crate::made_text::{FIRST, MadeText, ROWS};
+use crate::process::{Run, command, millstream, run};
 use millstream_testkit::{each_build, skip};
 use std::path::Path;
 use std::process::Command;
@@ -10,17 +11,13 @@ const PARQUET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/pa
 const ARROW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/arrow/rows");
 const AVRO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/avro/rows");
 
-/// Rows that are loaded in several batches.
-const ROWS: u32 = 20_000;
-
-/// Writes so many rows with pyarrow. `false`: it is not here, and the test is skipped aloud.
-fn written(path: &Path, rows: u32, more: &str) -> bool {
+/// Writes so many rows with pyarrow, the first of which has this name. `false`: it is not here, and the test is skipped aloud.
+fn written(path: &Path, rows: i64, first: &str) -> bool {
     let script = format!(
         "import pyarrow as pa, pyarrow.parquet as pq, sys
 n = range({rows})
-t = pa.table({{'id': pa.array(n, pa.int64()), 'name': pa.array(['row %d' % (i % 97) for i in n]),
+t = pa.table({{'id': pa.array(n, pa.int64()), 'name': pa.array(['row %d' % (i % 97) if i else '{first}' for i in n]),
   'ratio': pa.array([i / 8 for i in n], pa.float64()), 'part': pa.array([[i, None] for i in n], pa.list_(pa.int32()))}})
-{more}
 pq.write_table(t, sys.argv[1], compression='zstd', row_group_size=3000, write_page_checksum=True)"
     );
     python(&script, path)
@@ -82,41 +79,14 @@ async fn a_file_of_columns_loads_as_the_text_it_stands_for() {
 #[tokio::test]
 async fn a_killed_load_of_parquet_resumes_and_a_changed_file_is_refused() {
     each_build(async |db| {
-        let (folder, client) = (tempfile::tempdir().unwrap(), db.client().await);
+        let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.parquet");
-        if !written(&path, ROWS, "") {
+        if !written(&path, ROWS, FIRST) {
             return;
         }
-        let file = path.to_str().unwrap();
-        for (point, lanes) in [("chunk-read=kill@3", "1"), ("batch-committed=kill@2", "2")] {
-            client.batch_execute("drop table if exists killed").await.unwrap();
-            let url = db.url();
-            let args = ["load", file, "--into", "killed", "--key", "id:bigint", "--db", &url, "--lanes", lanes];
-            killed(&mut command(&[&args[..], &["--batch-rows", "300"]].concat()), point);
-            let ended = load(&url, file, "killed", &["--lanes", "3"]).ends(0).json();
-            assert_eq!(ended["read"], ROWS, "{point}");
-            let verify = ["verify", file, "--into", "killed", "--key", "id", "--exact", "--db", &url];
-            millstream(&verify).ends(0);
-        }
-        client.batch_execute("drop table killed").await.unwrap();
-        let url = db.url();
-        let args = ["load", file, "--into", "killed", "--key", "id:bigint", "--db", &url, "--batch-rows", "300"];
-        killed(&mut command(&args), "batch-committed=kill@2");
-        // A program of another version would write another text.
-        let mark =
-            |from: &str, to: &str| format!("update millstream.load set format = replace(format, '{from}', '{to}')");
-        client.batch_execute(&mark("parquet/1", "parquet/0")).await.unwrap();
-        let refused = load(&url, file, "killed", &[]).ends(2);
-        assert!(refused.stderr.contains("in another format, and is unfinished"), "{refused:?}");
-        client.batch_execute(&mark("parquet/0", "parquet/1")).await.unwrap();
-        // The same rows but the first.
-        let changed = "t = t.set_column(1, 'name', pa.array(['other'] + t['name'].to_pylist()[1:]))";
-        written(&path, ROWS, changed);
-        let refused = load(&url, file, "killed", &[]).ends(2);
-        assert!(refused.stderr.contains("have changed since the load read them"), "{refused:?}");
-        // More rows begin alike.
-        written(&path, ROWS + 5_000, "");
-        assert_eq!(load(&url, file, "killed", &[]).ends(0).json()["read"], ROWS + 5_000);
+        let write = |rows: i64, first: &str| assert!(written(&path, rows, first));
+        let (file, key) = (path.to_str().unwrap(), &["--key", "id:bigint"]);
+        MadeText { format: "parquet", key, file, packed: None, write: &write }.prove(&db).await;
     })
     .await;
 }

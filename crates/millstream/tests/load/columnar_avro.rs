@@ -1,36 +1,20 @@
 //! Avro: loads of its files resume, report what is cut, and store what another program reads in them.
 
-use crate::process::{Run, command, killed, millstream, run};
+use crate::made_text::{FIRST, MadeText, ROWS};
+use crate::process::{Run, millstream, run};
+use millstream_testkit::avro::{block, header, number, sized};
 use millstream_testkit::{TestDatabase, each_build, gzip, skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Records that are loaded in several batches, and those of a block.
-const MANY: i64 = 20_000;
+/// Records of a block.
 const BLOCK: i64 = 500;
-
-const MARK: &[u8] = b"sixteen bytes...";
-
-fn number(value: i64) -> Vec<u8> {
-    let mut bits = ((value << 1) ^ (value >> 63)).cast_unsigned();
-    let mut bytes = Vec::new();
-    while bits >= 0x80 {
-        bytes.push(0x80 | u8::try_from(bits & 0x7f).unwrap());
-        bits >>= 7;
-    }
-    bytes.push(u8::try_from(bits).unwrap());
-    bytes
-}
-
-fn sized(value: &[u8]) -> Vec<u8> {
-    [&number(i64::try_from(value.len()).unwrap())[..], value].concat()
-}
 
 /// A file of so many records, whose first has this name.
 fn file(records: i64, first: &str) -> Vec<u8> {
     let schema =
-        br#"{"type":"record","name":"Row","fields":[{"name":"id","type":"long"},{"name":"name","type":"string"}]}"#;
-    let mut content = [&b"Obj\x01"[..], &number(1), &sized(b"avro.schema"), &sized(schema), &number(0), MARK].concat();
+        r#"{"type":"record","name":"Row","fields":[{"name":"id","type":"long"},{"name":"name","type":"string"}]}"#;
+    let mut content = header(schema, "");
     let record = |n: i64| {
         let name = if n == 0 { first.to_owned() } else { format!("row {} {}", n % 97, "x".repeat(40)) };
         [number(n), sized(name.as_bytes())].concat()
@@ -38,7 +22,7 @@ fn file(records: i64, first: &str) -> Vec<u8> {
     for from in (0..records).step_by(usize::try_from(BLOCK).unwrap()) {
         let to = records.min(from + BLOCK);
         let rows: Vec<u8> = (from..to).flat_map(record).collect();
-        content.extend([&number(to - from)[..], &sized(&rows), MARK].concat());
+        content.extend(block(to - from, &rows));
     }
     content
 }
@@ -66,37 +50,14 @@ async fn count(db: &TestDatabase, table: &str) -> i64 {
 #[tokio::test]
 async fn a_killed_load_of_avro_resumes_and_a_changed_file_is_refused() {
     each_build(async |db| {
-        let (folder, client, url) = (tempfile::tempdir().unwrap(), db.client().await, db.url());
-        let plain = written(folder.path(), "rows.avro", &file(MANY, "row 0"));
-        let packed = written(folder.path(), "rows.avro.gz", &gzip(&file(MANY, "row 0")));
-        for (file, point, lanes) in [
-            (&plain, "chunk-read=kill@3", "1"),
-            (&packed, "chunk-read=kill@3", "2"),
-            (&plain, "batch-committed=kill@2", "2"),
-            (&packed, "batch-committed=kill@2", "1"),
-        ] {
-            client.batch_execute("drop table if exists killed").await.unwrap();
-            let args = ["load", file, "--into", "killed", "--key", "id:bigint", "--db", &url, "--lanes", lanes];
-            killed(&mut command(&[&args[..], &["--batch-rows", "300"]].concat()), point);
-            assert_eq!(load(&url, file, "killed", &["--lanes", "3"]).ends(0).json()["read"], MANY, "{point}");
-            verify(&url, file, "killed");
-        }
-        client.batch_execute("drop table killed").await.unwrap();
-        let args = ["load", &plain, "--into", "killed", "--key", "id:bigint", "--db", &url, "--batch-rows", "300"];
-        killed(&mut command(&args), "batch-committed=kill@2");
-        // A program of another version would write another text.
-        let mark =
-            |from: &str, to: &str| format!("update millstream.load set format = replace(format, '{from}', '{to}')");
-        client.batch_execute(&mark("avro/1", "avro/0")).await.unwrap();
-        let refused = load(&url, &plain, "killed", &[]).ends(2);
-        assert!(refused.stderr.contains("in another format, and is unfinished"), "{refused:?}");
-        client.batch_execute(&mark("avro/0", "avro/1")).await.unwrap();
-        written(folder.path(), "rows.avro", &file(MANY, "other"));
-        let refused = load(&url, &plain, "killed", &[]).ends(2);
-        assert!(refused.stderr.contains("have changed since the load read them"), "{refused:?}");
-        // More records begin alike.
-        written(folder.path(), "rows.avro", &file(MANY + 5_000, "row 0"));
-        assert_eq!(load(&url, &plain, "killed", &[]).ends(0).json()["read"], MANY + 5_000);
+        let folder = tempfile::tempdir().unwrap();
+        let plain = written(folder.path(), "rows.avro", &file(ROWS, FIRST));
+        let packed = written(folder.path(), "rows.avro.gz", &gzip(&file(ROWS, FIRST)));
+        let write = |rows: i64, first: &str| {
+            written(folder.path(), "rows.avro", &file(rows, first));
+        };
+        let key = &["--key", "id:bigint"];
+        MadeText { format: "avro", key, file: &plain, packed: Some(&packed), write: &write }.prove(&db).await;
     })
     .await;
 }
@@ -105,7 +66,7 @@ async fn a_killed_load_of_avro_resumes_and_a_changed_file_is_refused() {
 async fn a_file_that_is_cut_is_damaged_and_the_blocks_before_are_loaded() {
     each_build(async |db| {
         let (folder, url) = (tempfile::tempdir().unwrap(), db.url());
-        let content = file(3 * BLOCK, "row 0");
+        let content = file(3 * BLOCK, FIRST);
         let cut = &content[..content.len() - 3];
         for (name, content) in [("cut.avro", cut.to_vec()), ("cut.avro.gz", gzip(cut))] {
             let table = name.replace('.', "_");
@@ -114,7 +75,7 @@ async fn a_file_that_is_cut_is_damaged_and_the_blocks_before_are_loaded() {
             assert_eq!(count(&db, &table).await, 2 * BLOCK, "{name}");
         }
         // Between two blocks nothing shows that some are missing.
-        let whole = file(2 * BLOCK, "row 0");
+        let whole = file(2 * BLOCK, FIRST);
         assert!(content.starts_with(&whole));
         let receipt = load(&url, &written(folder.path(), "fewer.avro", &whole), "fewer", &[]).ends(0).json();
         assert_eq!(receipt["read"], 2 * BLOCK);

@@ -15,6 +15,7 @@ mod columnar_avro;
 mod columns;
 mod distinct;
 mod enrich;
+mod made_text;
 mod mending;
 mod missing;
 mod missing_beside;

@@ -1,10 +1,11 @@
 //! What the values and schemas of Avro become.
 
-use super::avro_file::{block, header, number, schema_of, sized};
+use super::avro_file::schema_of;
 use super::{converted, whole};
 use crate::columns::AVRO;
 use crate::limits::{AVRO_DECIMAL_BYTES_MAX, AVRO_EMPTY_ITEMS_MAX, AVRO_NESTING_MAX};
 use crate::{Nan, Trouble};
+use millstream_testkit::avro::{block, header, number, sized};
 use std::io::Cursor;
 
 /// A file of one record, whose field has this type and these bytes.

@@ -1,10 +1,11 @@
 //! Avro's files and their blocks, whole and damaged.
 
-use super::avro_file::{CODECS, block, header, number, packed, schema_of, sized};
+use super::avro_file::{CODECS, packed, schema_of};
 use super::{converted, piped, whole};
 use crate::columns::AVRO;
 use crate::limits::{AVRO_BLOCK_BYTES_MAX, AVRO_EMPTY_ITEMS_MAX, AVRO_HEADER_BYTES_MAX, TEXT_BYTES};
 use crate::{Nan, Trouble};
+use millstream_testkit::avro::{block, header, number, sized};
 use millstream_testkit::{Cases, Pieces};
 
 /// Files that other programs wrote, and broken ones.

@@ -1,10 +1,11 @@
 //! Random schemas of Avro, and random records of them.
 
-use super::avro_file::{CODECS, block, header, number, packed, sized};
+use super::avro_file::{CODECS, packed};
 use super::whole;
 use crate::columns::AVRO;
 use fastrand::Rng;
 use millstream_testkit::Cases;
+use millstream_testkit::avro::{block, header, number, sized};
 use serde_json::{Value, json};
 
 /// A type whose values are made.
