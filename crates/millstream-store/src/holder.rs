@@ -51,7 +51,7 @@ pub async fn holder(
         Some(LockKey::Two(class, number)) => (Some(class), Some(number)),
         _ => (None, None),
     };
-    let sql = fill!(include_str!("holder.sql"), schema, load_class = schema.load_lock_class());
+    let sql = fill!(include_str!("holder.sql"), schema, locked = schema.load_locked("l.load_id"));
     let row = client.query_opt(&sql, &[&table, &name, &class, &number]).await?;
     Ok(row.map(|row| Holder {
         load_id: row.get("load_id"),
@@ -75,7 +75,7 @@ pub async fn take_over(client: &mut Client, schema: &Schema, holder: &Holder) ->
     close_run(&transaction, schema, holder.load_id, "another process of its group has taken it over").await?;
     transaction.commit().await?;
     // Not earlier: its process would come back, find that the load is still its own, and lock it again.
-    let end = fill!(include_str!("holder_end.sql"), load_class = schema.load_lock_class());
+    let end = fill!(include_str!("holder_end.sql"), locked = schema.load_locked("$1::bigint"));
     client.execute(&end, &[&holder.load_id, &holder.backend]).await?;
     Ok(())
 }

@@ -18,13 +18,8 @@ select
     ) as of_group
 from {schema}.load l
 join pg_catalog.pg_locks k
-    on k.locktype = 'advisory'
-   and k.granted
+    on {locked}
    and k.pid <> pg_catalog.pg_backend_pid()
-   and k.database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())
-   and k.classid = ({load_class})::int::oid
-   and k.objid = (l.load_id & 2147483647::bigint)::int::oid
-   and k.objsubid = 2
 left join pg_catalog.pg_stat_activity a on a.pid = k.pid
 where l.table_oid = pg_catalog.to_regclass($1::text)::oid
   and l.sources operator(pg_catalog.=) array[$2::text]

@@ -3,13 +3,8 @@
 -- are compared.
 select k.pid
 from pg_catalog.pg_locks k
-where k.locktype = 'advisory'
-  and k.granted
+where {locked}
   and k.pid <> pg_catalog.pg_backend_pid()
-  and k.database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())
-  and k.classid = ({load_class})::int::oid
-  and k.objid = (l.load_id & 2147483647::bigint)::int::oid
-  and k.objsubid = 2
 union all
 select a.pid
 from {schema}.lane n

@@ -13,9 +13,14 @@ impl Schema {
         hash(self.name())
     }
 
+    /// Whether lock `k` of the server is that of the load with this number, as SQL.
+    pub(crate) fn load_locked(&self, load_id: &str) -> String {
+        fill!(include_str!("load_lock.sql"), load_class = self.load_lock_class(), load_id)
+    }
+
     /// The query for the sessions that work for load `l`.
     pub(crate) fn sessions(&self) -> String {
-        fill!(include_str!("load_sessions.sql"), load_class = self.load_lock_class(), schema = self)
+        fill!(include_str!("load_sessions.sql"), locked = self.load_locked("l.load_id"), schema = self)
     }
 }
 
