@@ -17,7 +17,7 @@ pub trait Client: Send + Sync + 'static {
     fn offset_at(&self, partition: i32, time_ms: i64) -> impl Future<Output = Result<Option<u64>, ClientError>> + Send;
 
     /// Reads these partitions, and no others. One with a place begins a new reading there, and is not paused. One without
-    /// is read already, and stays as it is. If it is not waited for to the end, it must be called again.
+    /// a place goes on as before. If the future is dropped before it ends, call this again.
     fn assign(&self, places: &[(i32, Option<Place>)]) -> impl Future<Output = Result<(), ClientError>> + Send;
 
     /// Reads nothing more of a partition for now, or reads it again.
@@ -32,8 +32,7 @@ pub trait Client: Send + Sync + 'static {
     /// Becomes a member of the group. From then on it shows the group that this process lives, whatever else it does.
     fn join(&self) -> impl Future<Output = Result<(), ClientError>> + Send;
 
-    /// Waits for what the group decides next. If it is not waited for to the end, nothing is lost. It never resolves for
-    /// who is no member.
+    /// The next decision of the group. No decision is lost if the future is dropped. Without membership it never resolves.
     fn decision(&self) -> impl Future<Output = Result<Decision, ClientError>> + Send;
 
     /// Leaves the group, so that others get what was assigned to this member. Takes a few seconds at most.

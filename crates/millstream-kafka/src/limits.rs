@@ -74,7 +74,7 @@ pub const MEMBER_POLL: Duration = Duration::from_millis(200);
 /// How long leaving a group may take. Then the group notices by itself.
 pub const LEAVE_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a client may take to be told which partitions to read. Then it is told again.
+/// How long a client may take to accept a list of partitions. Then the list is sent again.
 pub const ASSIGN_WAIT: Duration = Duration::from_secs(10);
 
 /// How often what takes too long is looked for.

@@ -49,7 +49,7 @@ impl<C: Client> Loader<'_, C> {
             Err(error) => return Err(error.into()),
         };
         for (number, drain) in closed {
-            // It is read no more, and left out the next time the client is told what to read.
+            // The pause stops reading at once; the next list of partitions lacks this one.
             self.client.pause(number, true).await;
             self.close_partition(number, Some(drain), None);
         }

@@ -252,7 +252,7 @@ impl<'a, C: Client> Loader<'a, C> {
         }
     }
 
-    /// Lets the client read what was opened since. If it cannot now, it is told again later.
+    /// Gives the client the list of partitions to read, if it lacks one that is open. After a failure it tries again later.
     async fn assign(&mut self) -> Result<(), Error> {
         if Instant::now() < self.assign_after || self.partitions.values().all(Partition::is_read) {
             return Ok(());

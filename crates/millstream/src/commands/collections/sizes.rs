@@ -72,7 +72,7 @@ async fn reports(database: &Database) -> Result<Vec<Report>, Failure> {
 
 /// What the doctor knows of the free space of tables. It is not worth a failure.
 async fn states(database: &Database) -> Vec<TableState> {
-    // Nobody is told how long a rewrite takes, so its pace does not matter.
+    // The last argument is the speed of a rewrite, which this list does not show.
     match tables(&database.conninfo, FREE_SPACE_MEASURED, 1).await {
         Ok(list) => list.tables,
         Err(error) => {
