@@ -1,6 +1,7 @@
 //! `freeze --cold`: rewrites a collection that hardly changes any more as small as it gets.
 
-use super::{FreezeArgs, is_wanted};
+use super::FreezeArgs;
+use crate::confirmation::confirmed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interruption::interruptible;
@@ -8,6 +9,7 @@ use crate::output::{Output, note};
 use crate::quantity;
 use crate::signal::Signals;
 use crate::target::Database;
+use millstream_host::shell_word;
 use millstream_model::CollectionName;
 use millstream_pg::quote_name;
 use millstream_publish::limits::COLD_BYTES_PER_SECOND;
@@ -30,7 +32,7 @@ pub async fn run(
         output.print(&estimate, &announced)?;
         return Ok(Exit::Done);
     }
-    if !args.yes && !is_wanted(name, &announced, " --cold")? {
+    if !args.yes && !is_wanted(name, &announced)? {
         return Err(Failure::user("nothing was rewritten"));
     }
     database.warn_of_code(collection.table_oid).await?;
@@ -71,6 +73,14 @@ pub async fn run(
 }
 
 /// What a rewrite would take, as sentences.
+fn is_wanted(name: &CollectionName, announced: &str) -> Result<bool, Failure> {
+    confirmed(&format!("{announced}\nRewrite it?"), || {
+        let command = format!("millstream freeze {} --cold", shell_word(name));
+        Failure::user(format!("rewriting {name} needs a confirmation, and there is no terminal to ask on"))
+            .hint(format!("see what it needs: {command} --dry-run; then: {command} --yes"))
+    })
+}
+
 fn announced(name: &CollectionName, estimate: &ColdEstimate) -> String {
     let [all, heap, toast, indexes, sort, needs] = [
         estimate.bytes,
@@ -86,11 +96,12 @@ fn announced(name: &CollectionName, estimate: &ColdEstimate) -> String {
         wal => format!("up to {} of WAL", quantity::bytes(wal)),
     };
     format!(
-        "rewriting {name} in the order of {} copies {all} (rows {heap}, long values {toast}, indexes {indexes}) and writes \
-         {wal}, in roughly {} at {}/s. It needs up to {needs} of free disk until it is done: {all} for the new files \
-         beside the old ones, and {sort} for sorting. Nobody can read or write the table meanwhile. If it is stopped or \
-         killed, the table stays as it was. It takes writes afterwards, but an update no longer finds room beside its row; \
-         to undo that: {}",
+        "rewriting {name} in the order of {} copies {all}: rows {heap}, long values {toast}, indexes {indexes}\n\
+         It writes {wal}, in roughly {} at {}/s.\n\
+         It needs up to {needs} of free disk until it is done: {all} for the new files, and {sort} for sorting.\n\
+         Nobody can read or write the table meanwhile. If it is stopped or killed, the table stays as it was.\n\
+         Afterwards it takes writes, but an update no longer finds room beside its row.\n\
+         undo: {}",
         estimate.index,
         quantity::age(estimate.seconds),
         quantity::bytes(COLD_BYTES_PER_SECOND),
