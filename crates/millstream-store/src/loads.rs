@@ -78,7 +78,7 @@ pub async fn find(client: &Client, schema: &Schema, load_id: i64) -> Result<Opti
 /// # Errors
 /// The server's.
 pub async fn of_streams(client: &Client, schema: &Schema, names: &[String]) -> Result<Vec<StreamLoad>, Error> {
-    let sql = fill!(include_str!("loads_streams.sql"), schema, sessions = schema.sessions());
+    let sql = fill!(include_str!("loads_streams.sql"), schema, state = schema.load_state());
     Ok(json_rows(client, "a load's record", &sql, &[&names]).await?)
 }
 
@@ -139,6 +139,6 @@ pub(crate) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, lo
 }
 
 async fn read(client: &Client, schema: &Schema, load_id: Option<i64>, limit: u64) -> Result<Vec<LoadSummary>, Error> {
-    let sql = fill!(include_str!("loads.sql"), schema, sessions = schema.sessions());
+    let sql = fill!(include_str!("loads.sql"), schema, state = schema.load_state());
     Ok(json_rows(client, "a load's record", &sql, &[&load_id, &i64::try_from(limit).unwrap_or(i64::MAX)]).await?)
 }

@@ -6,12 +6,7 @@ select
     l.mode,
     l.durability,
     -- The sessions are looked at only for loads that are recorded as running: it takes long.
-    case
-        when l.state = 'running' and not exists (
-{sessions}
-        ) then 'crashed'
-        else l.state
-    end as state,
+    {state} as state,
     l.stop_reason,
     l.read + s.read as read,
     l.rejected + s.rejected as rejected,

@@ -4,12 +4,7 @@ select
     l.load_id,
     l.collection,
     l.sources[1] as name,
-    case
-        when l.state = 'running' and not exists (
-{sessions}
-        ) then 'crashed'
-        else l.state
-    end as state,
+    {state} as state,
     case
         when l.prefix_hash is not null or s.is_placed then greatest(f.floor, s.mark)
     end as committed

@@ -22,6 +22,11 @@ impl Schema {
     pub(crate) fn sessions(&self) -> String {
         fill!(include_str!("load_sessions.sql"), locked = self.load_locked("l.load_id"), schema = self)
     }
+
+    /// The state of load `l`, as SQL: one recorded as running that has no session has crashed.
+    pub(crate) fn load_state(&self) -> String {
+        fill!(include_str!("load_state.sql"), sessions = self.sessions())
+    }
 }
 
 /// The two keys of the advisory lock that the control connection of a load holds while the load runs. If you get the

@@ -1,0 +1,6 @@
+case
+    when l.state = 'running' and not exists (
+{sessions}
+    ) then 'crashed'
+    else l.state
+end
