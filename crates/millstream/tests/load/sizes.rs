@@ -121,7 +121,10 @@ async fn parts_add_up_to_what_the_server_says() {
             assert!((each - total as f64 / DOCUMENTS as f64).abs() < 1e-6, "{one}");
             assert_eq!(one["doc"], if table == "short" { "without-key" } else { "whole" });
         }
-        assert!(bytes(of(&all, "short"), "heap") < bytes(of(&all, "plain"), "heap"), "{all:?}");
+        // The bytes of the heaps say nothing here: lanes that wait for each other make a table grow by pages that stay empty.
+        let rows = async |table: &str| place.number(&format!("select sum(pg_column_size(t))::bigint from public.{table} t")).await;
+        let (short, plain) = (rows("short").await, rows("plain").await);
+        assert!(short < plain, "{short} bytes of rows without the key, {plain} with it");
         let names = |table: &str| {
             let indexes = parts(of(&all, table)).iter().filter(|part| part["part"] == "index");
             let mut names: Vec<String> = indexes.map(|part| part["name"].as_str().unwrap().to_owned()).collect();
