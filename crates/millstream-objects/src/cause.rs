@@ -82,6 +82,7 @@ impl Cause {
                     301..=303 | 307 | 308 => CauseKind::Elsewhere,
                     400 if text.contains("AuthorizationHeaderMalformed") => CauseKind::Elsewhere,
                     400 if text.contains("Token") => CauseKind::Denied,
+                    401 | 403 => CauseKind::Denied,
                     404 => CauseKind::Missing,
                     412 => CauseKind::Replaced,
                     429 | 500.. => CauseKind::Busy,
@@ -148,7 +149,7 @@ mod tests {
             ),
             (
                 "Server returned non-2xx status code: 403 Forbidden: <Code>SignatureDoesNotMatch</Code><AWSAccessKeyId>KEY",
-                CauseKind::Other,
+                CauseKind::Denied,
                 "the store answered 403 Forbidden (SignatureDoesNotMatch)",
             ),
             (

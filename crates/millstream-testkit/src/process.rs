@@ -15,7 +15,7 @@ const SHOWN_CHARS: usize = 2_000;
 /// share this file.
 const PROGRAM: &str = "CARGO_BIN_EXE_millstream";
 
-/// Variables of the caller that would reach the program; `PG*` and `AWS_*` go too.
+/// Variables of the caller that would reach the program.
 const VARIABLES: &[&str] = &[
     "DATABASE_URL",
     "MILLSTREAM_DB",
@@ -26,7 +26,7 @@ const VARIABLES: &[&str] = &[
 ];
 
 /// How the names of variables begin that would reach the program, too.
-const BEGINNINGS: [&str; 2] = ["PG", "AWS_"];
+const BEGINNINGS: [&str; 4] = ["PG", "AWS_", "AZURE_", "GOOGLE_"];
 
 /// The result of a run.
 pub struct Run {

@@ -2,6 +2,7 @@
 
 use super::connector::Connector;
 use super::profile::{Profile, profile};
+use super::setting::Setting;
 use super::{Kind, Opened, client_options, retry, unopened};
 use crate::address::Address;
 use crate::error::Error;
@@ -20,10 +21,24 @@ const ELSEWHERE: &str =
 const OTHER_CREDENTIALS: [Key; 3] =
     [Key::WebIdentityTokenFile, Key::ContainerCredentialsRelativeUri, Key::ContainerCredentialsFullUri];
 
+/// What requests carry, with the names that people give it.
+const CARRIED: [(Key, Setting, &str); 8] = [
+    (Key::AccessKeyId, Setting::Token, "AWS_ACCESS_KEY_ID"),
+    (Key::Token, Setting::Token, "AWS_SESSION_TOKEN"),
+    (Key::Region, Setting::Label, "AWS_REGION"),
+    (Key::Endpoint, Setting::Server, "AWS_ENDPOINT_URL"),
+    (Key::S3Endpoint, Setting::Server, "AWS_ENDPOINT_URL_S3"),
+    (Key::StsEndpoint, Setting::Server, "AWS_ENDPOINT_URL_STS"),
+    (Key::MetadataEndpoint, Setting::Server, "AWS_METADATA_ENDPOINT"),
+    (Key::ContainerCredentialsFullUri, Setting::Server, "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+];
+
 fn open(address: &Address) -> Result<Opened, Error> {
+    Setting::Name.require(&address.name, &address.bucket)?;
     let builder = AmazonS3Builder::from_env().with_bucket_name(&address.bucket);
     let profile = profile()?;
     let builder = with_profile(builder, &profile)?;
+    require_carried(&builder)?;
     let value = |key: &Key| builder.get_config_value(key).filter(|value| !value.is_empty());
     let endpoint = value(&Key::S3Endpoint).or_else(|| value(&Key::Endpoint));
     let skips = value(&Key::SkipSignature).is_some_and(|skips| skips == "1" || skips.eq_ignore_ascii_case("true"));
@@ -41,6 +56,14 @@ fn open(address: &Address) -> Result<Opened, Error> {
     let built = builder.with_retry(retry()).build();
     let client = built.map_err(|error| unopened(&address.name, &error, DENIED))?;
     Ok(Opened { client: Arc::new(client), secrets })
+}
+
+/// Requires that requests can carry what they must.
+fn require_carried(builder: &AmazonS3Builder) -> Result<(), Error> {
+    CARRIED.iter().try_for_each(|(key, setting, name)| match builder.get_config_value(key) {
+        Some(value) if !value.is_empty() => setting.require(name, &value),
+        _ => Ok(()),
+    })
 }
 
 /// Adds what the environment leaves to the profile.
@@ -98,6 +121,20 @@ mod tests {
         assert_eq!(builder.get_config_value(&Key::AccessKeyId).as_deref(), Some("mine"));
         assert_eq!(builder.get_config_value(&Key::SecretAccessKey), None);
         assert_eq!(builder.get_config_value(&Key::Region).as_deref(), Some("us-west-1"));
+    }
+
+    #[test]
+    fn what_no_request_can_carry_is_refused() {
+        let text = "[default]\naws_access_key_id=id\naws_secret_access_key=secret\n";
+        assert!(require_carried(&built(text).unwrap()).is_ok());
+        for (more, says) in [
+            ("aws_session_token=to\0ken\n", "AWS_SESSION_TOKEN"),
+            ("region=eu north\n", "AWS_REGION"),
+            ("endpoint_url=localhost:9000\n", "AWS_ENDPOINT_URL is not the address of a server"),
+        ] {
+            let error = require_carried(&built(&format!("{text}{more}")).unwrap()).unwrap_err();
+            assert!(error.to_string().starts_with(says), "{error}");
+        }
     }
 
     #[test]

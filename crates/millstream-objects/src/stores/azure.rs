@@ -1,6 +1,7 @@
 //! Azure Blob Storage. Credentials: the environment, as the command `az` and the libraries read it, or an instance.
 
 use super::connector::Connector;
+use super::setting::Setting;
 use super::{Kind, Opened, client_options, retry, unopened};
 use crate::address::Address;
 use crate::error::Error;
@@ -26,6 +27,14 @@ const IN_CONNECTION_STRING: [(&str, Key); 4] = [
     ("SharedAccessSignature", Key::SasKey),
 ];
 
+/// What requests carry, with the names that people give it.
+const CARRIED: [(Key, Setting, &str); 4] = [
+    (Key::AccountName, Setting::Label, "AZURE_STORAGE_ACCOUNT"),
+    (Key::Token, Setting::Token, "AZURE_STORAGE_TOKEN"),
+    (Key::Endpoint, Setting::Server, "AZURE_STORAGE_ENDPOINT"),
+    (Key::AuthorityHost, Setting::Server, "AZURE_AUTHORITY_HOST"),
+];
+
 fn open(address: &Address) -> Result<Opened, Error> {
     let mut builder = MicrosoftAzureBuilder::from_env().with_container_name(&address.bucket);
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -39,6 +48,9 @@ fn open(address: &Address) -> Result<Opened, Error> {
     let value = |key: &Key| builder.get_config_value(key).filter(|value| !value.is_empty());
     if value(&Key::AccountName).is_none() && value(&Key::UseEmulator).is_none_or(|uses| uses == "false") {
         return Err(Error::refused(format!("{} names no account", address.name), DENIED));
+    }
+    for (key, setting, name) in CARRIED {
+        value(&key).map_or(Ok(()), |value| setting.require(name, &value))?;
     }
     let secrets = [Key::AccessKey, Key::SasKey, Key::Token, Key::ClientSecret].iter().filter_map(value).collect();
     let plain = value(&Key::Endpoint).is_some_and(|endpoint| endpoint.starts_with("http://"));

@@ -1,6 +1,7 @@
 //! Google Cloud Storage. Credentials: a file that the environment names, that of the command `gcloud`, an instance.
 
 use super::connector::Connector;
+use super::setting::Setting;
 use super::{Kind, Opened, client_options, retry, unopened};
 use crate::address::Address;
 use crate::error::Error;
@@ -18,9 +19,16 @@ const ELSEWHERE: &str = "check the bucket, and the address of the store if one i
 /// An object that was stored with the encoding gzip comes as it is stored, and not decompressed in a size that nobody knows.
 const AS_STORED: &str = "gzip";
 
+/// What requests carry, with the names that people give it.
+const CARRIED: [(Key, Setting, &str); 2] =
+    [(Key::BaseUrl, Setting::Server, "GOOGLE_BASE_URL"), (Key::BearerToken, Setting::Token, "GOOGLE_BEARER_TOKEN")];
+
 fn open(address: &Address) -> Result<Opened, Error> {
     let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&address.bucket);
     let value = |key: &Key| builder.get_config_value(key).filter(|value| !value.is_empty());
+    for (key, setting, name) in CARRIED {
+        value(&key).map_or(Ok(()), |value| setting.require(name, &value))?;
+    }
     let secrets = [Key::ServiceAccountKey, Key::BearerToken].iter().filter_map(value).collect();
     let plain = value(&Key::BaseUrl).is_some_and(|url| url.starts_with("http://"));
     let builder = builder.with_http_connector(Connector::Following);

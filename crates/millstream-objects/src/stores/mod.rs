@@ -5,6 +5,7 @@ mod azure;
 mod connector;
 mod google;
 mod profile;
+mod setting;
 mod web;
 
 use crate::address::Address;
@@ -98,7 +99,8 @@ impl Store {
             }
             // Asked for facts about an object, S3 does not say that its bucket is in another region.
             CauseKind::Other if self.kind.lists => {
-                "check the address, the region and the network; AWS_ENDPOINT_URL names a server of your own"
+                let hint = format!("check the address and the network; {}", self.kind.elsewhere);
+                return Error::Store { name: name.to_owned(), cause: cause.text, hint };
             }
             CauseKind::Other => "check the address and the network",
         };
@@ -143,9 +145,22 @@ fn retry() -> RetryConfig {
     RetryConfig { backoff, max_retries: RETRIES_MAX, retry_timeout: RETRY_WAIT }
 }
 
-/// The error of a store that cannot be opened, because of a setting.
+/// The error of a store that cannot be opened, because of a setting. Who reads the file of an account as JSON quotes values
+/// of it.
 fn unopened(name: &str, error: &object_store::Error, hint: &str) -> Error {
-    Error::Store { name: name.to_owned(), cause: Cause::of(error, &[]).text, hint: hint.to_owned() }
+    Error::Store { name: name.to_owned(), cause: without_quoted(&Cause::of(error, &[]).text), hint: hint.to_owned() }
+}
+
+/// The text without what it quotes. A quote that does not end reaches to the end.
+fn without_quoted(text: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(['"', '`']) {
+        let (before, quoted) = rest.split_at(at);
+        let (quote, quoted) = quoted.split_at(1);
+        shown.extend([before, "***"]);
+        rest = quoted.split_once(quote).map_or("", |(_, rest)| rest);
+    }
+    shown + rest
 }
 
 #[cfg(test)]
@@ -157,6 +172,25 @@ mod tests {
     fn every_kind_of_store_has_an_address() {
         for kind in KINDS {
             assert!(is_object(&format!("{}://a/b", kind.scheme)), "{}", kind.scheme);
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_setting_quotes_nothing() {
+        for (text, shown) in [
+            ("expected value at line 1", "expected value at line 1"),
+            (
+                "unknown variant `KEY`, expected `a` or `b` at line 1",
+                "unknown variant ***, expected *** or *** at line 1",
+            ),
+            (
+                "invalid type: string \"KEY\", expected a map at line 2",
+                "invalid type: string ***, expected a map at line 2",
+            ),
+            ("no end: \"KEY", "no end: ***"),
+            ("`\"KEY` é", "*** é"),
+        ] {
+            assert_eq!(without_quoted(text), shown);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Web servers, which give an object a strong `ETag` and serve ranges of it. A signature may follow the path.
 
 use super::connector::Connector;
+use super::setting::Setting;
 use super::{Kind, Opened, client_options, retry, unopened};
 use crate::address::Address;
 use crate::error::Error;
@@ -21,6 +22,7 @@ const ELSEWHERE: &str = "name the address to which the server sends you; `curl -
 const AS_STORED: &str = "identity";
 
 fn open(address: &Address) -> Result<Opened, Error> {
+    Setting::Name.require(&address.name, &address.bucket)?;
     let query = address.query.as_deref().map_or_else(String::new, |query| format!("?{query}"));
     let plain = address.scheme == PLAIN.scheme;
     let built = HttpBuilder::new()

@@ -155,6 +155,71 @@ fn addresses_that_hold_a_password_are_refused_without_it() {
     }
 }
 
+#[test]
+fn no_error_shows_a_secret_wherever_it_was_given() {
+    let bucket = Bucket::start();
+    bucket.answers(|_| Answer::Status(403, "AccessDenied"));
+    let [(_, server), ..] = bucket.environment();
+    let (with_user, bad_port) = (server.replace("//", "//hush:hush@"), "http://hush:hush@h:hush".to_owned());
+    let folder = tempfile::tempdir().unwrap();
+    let unknown = folder.path().join("account.json");
+    std::fs::write(&unknown, "{\"type\":\"hush\",\"refresh_token\":\"hush\"}").unwrap();
+    let account =
+        |more: &str| format!("{{\"private_key\":\"hush\",\"private_key_id\":\"hush\",\"client_email\":\"a\"{more}}}");
+    let sas = format!("AccountName=me;SharedAccessSignature=sig=hush;BlobEndpoint={server}");
+    let set = |name, value: &str| (name, value.to_owned());
+    let (account_name, denied) = (set("AZURE_STORAGE_ACCOUNT", "me"), "the store answered 403");
+    let s3 = [
+        (vec![set("AWS_SESSION_TOKEN", "hush-token")], denied),
+        (vec![set("AWS_ENDPOINT_URL", &with_user)], denied),
+        (vec![set("AWS_ENDPOINT_URL", "http://h.invalid"), set("http_proxy", &with_user), set("NO_PROXY", "")], denied),
+        (vec![set("AWS_ACCESS_KEY_ID", "hush\n")], "AWS_ACCESS_KEY_ID holds the end of a line"),
+        (vec![set("AWS_SESSION_TOKEN", "hush\n")], "AWS_SESSION_TOKEN holds the end of a line"),
+        (vec![set("AWS_ENDPOINT_URL", "hush:hush@h")], "AWS_ENDPOINT_URL is not the address of a server"),
+        (vec![set("AWS_ENDPOINT_URL", &bad_port)], "AWS_ENDPOINT_URL is not the address of a server"),
+        (vec![set("AWS_REGION", "hush hush")], "AWS_REGION holds a character"),
+    ]
+    .map(|(settings, says)| (Bucket::s3("a.json"), settings, says));
+    let google = [
+        (vec![set("GOOGLE_BEARER_TOKEN", "hush"), set("GOOGLE_BASE_URL", &server)], denied),
+        (vec![set("GOOGLE_BEARER_TOKEN", "hush\n")], "GOOGLE_BEARER_TOKEN holds the end of a line"),
+        (vec![set("GOOGLE_BASE_URL", &bad_port)], "GOOGLE_BASE_URL is not the address of a server"),
+        (vec![set("GOOGLE_SERVICE_ACCOUNT_KEY", &account(""))], "cannot look up gs://bucket/a.json"),
+        (vec![set("GOOGLE_SERVICE_ACCOUNT_KEY", &account(",\"disable_oauth\":\"hush\""))], "expected a boolean"),
+        (vec![set("GOOGLE_APPLICATION_CREDENTIALS", unknown.to_str().unwrap())], "unknown variant ***"),
+    ]
+    .map(|(settings, says)| ("gs://bucket/a.json".to_owned(), settings, says));
+    let azure = [
+        (vec![set("AZURE_STORAGE_SAS_TOKEN", "?sv=1&sig=hush%2Fhush"), set("AZURE_STORAGE_ENDPOINT", &server)], denied),
+        (vec![set("AZURE_STORAGE_CONNECTION_STRING", &sas)], denied),
+        (vec![set("AZURE_STORAGE_SAS_TOKEN", "hush")], "cannot look up az://bucket/*.json"),
+        (vec![set("AZURE_STORAGE_KEY", "hush!")], "cannot look up az://bucket/*.json"),
+        (vec![set("AZURE_STORAGE_TOKEN", "hush\n")], "AZURE_STORAGE_TOKEN holds the end of a line"),
+    ]
+    .map(|(settings, says)| ("az://bucket/*.json".to_owned(), [settings, vec![account_name.clone()]].concat(), says));
+    let typed = [
+        (bucket.web("a.json?X-Amz-Signature=hush#hush"), denied),
+        ("http://hush:hush@127.0.0.1/a.json".to_owned(), "holds a user"),
+        ("http://hush:hush".to_owned(), "names no object"),
+        ("s3://hush:hush@bucket/a.json".to_owned(), "holds a user"),
+    ]
+    .map(|(address, says)| (address, Vec::new(), says));
+    for (address, settings, says) in s3.into_iter().chain(google).chain(azure).chain(typed) {
+        let mut command = command(&["cat", &address]);
+        command.envs(bucket.environment()).env("HOME", folder.path());
+        let ended = run(command.envs(settings.iter().map(|(name, value)| (*name, value)))).ends(2);
+        assert!(ended.stderr.contains(says) && !ended.stderr.contains("hush"), "{address} {settings:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_bucket_or_a_host_that_no_address_can_have_is_refused() {
+    for address in ["s3://a b/c.json", "s3://a<b/*.json", "http://a\"b/c.json"] {
+        let refused = run(&mut command(&["cat", address])).ends(2);
+        assert!(refused.stderr.contains("no address has"), "{refused:?}");
+    }
+}
+
 #[cfg(feature = "columnar")]
 #[test]
 fn a_parquet_object_is_printed_as_its_file_is() {
