@@ -12,6 +12,7 @@ mod cold_kill;
 mod crash;
 mod hostile;
 mod kill;
+mod location;
 mod log_kill;
 mod missing_kill;
 mod mix;

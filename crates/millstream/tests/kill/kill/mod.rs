@@ -5,7 +5,7 @@ mod finish;
 mod moment;
 mod point;
 
-use crate::process::command;
+use crate::location::{Documents, Location};
 use fastrand::Rng;
 use millstream_testkit::{Server, connect, until};
 use serde_json::Value;
@@ -73,22 +73,29 @@ struct Victim {
     more: Vec<String>,
     /// Small batches go as arrays, large ones are divided by what is stored.
     batch_rows: usize,
-    /// Whether the file comes on standard input.
-    streamed: bool,
+    documents: Documents,
 }
 
 impl Victim {
-    /// A load of a new file, in one of the modes. Half of these loads go into a table with rows, the others create it.
+    /// A load of new documents, which lie anywhere.
     async fn new(server: &Server, rng: &mut Rng, documents: u64) -> Self {
+        let location = Location::any(rng);
+        Self::at(location, server, rng, documents).await
+    }
+
+    /// A load of new documents, in one of the modes. Half of these loads go into a table with rows, the others create it.
+    async fn at(location: Location, server: &Server, rng: &mut Rng, documents: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let input = Input::write(&dir.path().join("a.ndjson"), rng, documents);
+        let file = dir.path().join("a.ndjson");
+        let input = Input::write(&file, rng, documents);
+        let documents = Documents::of(location, file);
         let url = server.url("postgres");
         let client = connect(&url).await;
         // The superuser has the name of our schema, which comes first in its search path.
         let table = format!("public.victim_{}", rng.u64(..));
         let (before, more, mode) = (Vec::new(), Vec::new(), rng.choice(MODES).expect("some"));
-        let (batch_rows, streamed) = (rng.choice([100, LARGE_BATCH_ROWS]).expect("some"), rng.bool());
-        let mut victim = Self { input, dir, table, url, client, before, mode, more, batch_rows, streamed };
+        let batch_rows = rng.choice([100, LARGE_BATCH_ROWS]).expect("some");
+        let mut victim = Self { input, dir, table, url, client, before, mode, more, batch_rows, documents };
         if rng.bool() {
             victim.fill(rng).await;
         }
@@ -113,12 +120,8 @@ impl Victim {
 
     /// Starts the load. Only the number of lanes differs from run to run.
     fn start(&self, lanes: u16, failpoints: &str) -> Child {
-        let file = self.path("a.ndjson");
-        let source = if self.streamed { "-" } else { file.to_str().unwrap() };
-        let mut command = command(&["load", source, "--into", &self.table, "--key", "id:text"]);
-        if self.streamed {
-            command.args(["--source-name", "the stream"]).stdin(std::fs::File::open(&file).unwrap());
-        }
+        let mut command = self.documents.load();
+        command.args(["--into", &self.table, "--key", "id:text"]);
         command.args(["--mode", self.mode, "--lanes", &lanes.to_string(), "--db", &self.url]);
         command.args(["--batch-rows", &self.batch_rows.to_string()]);
         command.args(["--output", "json", "--progress", "none", "--max-rejects", "1000000"]).args(&self.more);

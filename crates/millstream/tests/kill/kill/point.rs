@@ -1,7 +1,9 @@
-//! The load killed at every failpoint.
+//! The load killed at every failpoint, wherever its documents lie.
 
 use super::{LARGE_BATCH_ROWS, Victim, is_killed};
+use crate::location::Location;
 use crate::process::until_held;
+use fastrand::Rng;
 use millstream_failpoint::LOAD;
 use millstream_testkit::{Server, Settings, builds, dealt};
 
@@ -10,26 +12,33 @@ const DOCUMENTS: u64 = 6_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_load_killed_at_any_point_resumes_correctly() {
-    let mut rng = fastrand::Rng::new();
+    let mut rng = Rng::new();
     let builds = builds().await;
     for (n, build) in builds.iter().enumerate() {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         for point in dealt(LOAD, n, builds.len()) {
-            let mut victim = Victim::new(&server, &mut rng, DOCUMENTS).await;
-            match *point {
-                "lane-reattached" => kill_while_reattaching(&victim).await,
-                "batch-replayed" => kill_while_replaying(&mut victim).await,
-                "batch-divided" | "batch-merging" => kill_while_dividing(&mut victim, point).await,
-                point => {
-                    let status = victim.run(2, &format!("{point}=kill")).await;
-                    assert!(is_killed(status), "{point} is passed");
-                    if victim.receipt().await.is_none() {
-                        victim.run(3, &format!("{point}=kill@{}", rng.u32(1..4))).await;
-                    }
-                }
+            for location in Location::todays(&mut rng) {
+                println!("{point}, {location:?}");
+                let mut victim = Victim::at(location, &server, &mut rng, DOCUMENTS).await;
+                kill_at(point, &mut victim, &mut rng).await;
+                victim.finish(&mut rng).await;
             }
-            victim.finish(&mut rng).await;
+        }
+    }
+}
+
+async fn kill_at(point: &str, victim: &mut Victim, rng: &mut Rng) {
+    match point {
+        "lane-reattached" => kill_while_reattaching(victim).await,
+        "batch-replayed" => kill_while_replaying(victim).await,
+        "batch-divided" | "batch-merging" => kill_while_dividing(victim, point).await,
+        point => {
+            let status = victim.run(2, &format!("{point}=kill")).await;
+            assert!(is_killed(status), "{point} is passed");
+            if victim.receipt().await.is_none() {
+                victim.run(3, &format!("{point}=kill@{}", rng.u32(1..4))).await;
+            }
         }
     }
 }
@@ -49,7 +58,7 @@ async fn kill_while_reattaching(victim: &Victim) {
 /// A batch is divided only if it is large, and some of its keys are stored.
 async fn kill_while_dividing(victim: &mut Victim, point: &str) {
     if victim.more.is_empty() {
-        victim.fill(&mut fastrand::Rng::new()).await;
+        victim.fill(&mut Rng::new()).await;
     }
     victim.batch_rows = LARGE_BATCH_ROWS;
     let status = victim.run(1, &format!("{point}=kill")).await;
@@ -63,7 +72,7 @@ async fn kill_while_dividing(victim: &mut Victim, point: &str) {
 /// so that every document is stored in the end.
 async fn kill_while_replaying(victim: &mut Victim) {
     if victim.more.is_empty() {
-        victim.fill(&mut fastrand::Rng::new()).await;
+        victim.fill(&mut Rng::new()).await;
     }
     let table = &victim.table;
     let refuse = format!("alter table {table} add constraint few check (hashtext(id) % 50 <> 0) not valid");
