@@ -36,6 +36,10 @@ NOTES_MAX = 100
 LOOK_S = 0.2
 #: A piece should not be open longer, so that a slow iterable is loaded as it comes.
 PIECE_S = 0.2
+#: Longest wait for a program to say that it reads. Older ones do not say it.
+READER_WAIT_S = 10
+#: Events after which a program reads.
+READS = ("reading", "started")
 #: How long the program may take to end after each of two signals. It takes one that follows sooner for the same.
 KILL_WAITS_S = (0.2, 2.0)
 
@@ -65,6 +69,8 @@ class Child:
         self.written = -1
         #: Whether the program reads no more.
         self.refused = not feeds
+        #: Whether the program has said that it reads.
+        self.begun = False
         #: Whether the program has ended and all that it printed is here.
         self.ended = False
         #: What went wrong in moving bytes.
@@ -121,6 +127,13 @@ class Child:
     def code(self) -> int:
         """The exit code; negative: the signal that killed it."""
         return -1 if self._process.returncode is None else self._process.returncode
+
+    def wait_for_reader(self, look: Callable[[], None]) -> None:
+        """Waits until the program reads, or has ended. What it cannot do before it reads costs the caller no document."""
+        latest = time.monotonic() + READER_WAIT_S
+        while self.reads and not self.begun and time.monotonic() < latest:
+            self.tick()
+            look()
 
     def send(self, number: int, piece: bytes, look: Callable[[], None]) -> bool:
         """Hands over a piece, and waits until the one before is in the pipe. False: the program reads no more."""
@@ -337,6 +350,7 @@ class Child:
         elif report.get("event") == "progress":
             self.progress = report
         else:
+            self.begun = self.begun or report.get("event") in READS
             if report.get("event") in ("note", "warning"):
                 self.notes.append(str(report.get("text")))
             self.events.append(report)

@@ -92,8 +92,9 @@ def load(
     - `progress` is True for a line in a terminal or a bar in a notebook, or a function that is called with each `Event`
       in your thread. Nothing is printed without it.
 
-    The iterable is read in your thread. Ctrl-C commits what was read, and raises `Interrupted` with the receipt. An
-    exception of the iterable ends the load in the same way, and is raised again; `receipt_of(error)` has the receipt.
+    The iterable is read in your thread, once the program has connected. Ctrl-C commits what was read, and raises
+    `Interrupted` with the receipt. An exception of the iterable ends the load in the same way, and is raised again;
+    `receipt_of(error)` has the receipt.
     Documents that cannot be stored are no error; see `Receipt.rejects` and `Receipt.raise_for_rejects`.
     """
     target = Target(db, schema, trust_owner)
@@ -150,7 +151,7 @@ def load(
         "progress": "json",
     }
     command = ["load", *words(options), *target.words(), "--", *source.names]
-    run = Run(command, target, source, program_for_call())
+    run = Run(command, target, source, program_for_call(), says_when=not dry_run)
     receipt = receipt_from(run(progress), run.notes(), target)
     if receipt is None:
         raise run.died()

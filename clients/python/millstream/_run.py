@@ -18,10 +18,14 @@ from ._target import Target
 class Run:
     """A call of the program."""
 
-    def __init__(self, words: Sequence[str], target: Target, source: Source | None, program: str) -> None:
+    def __init__(
+        self, words: Sequence[str], target: Target, source: Source | None, program: str, *, says_when: bool = False
+    ) -> None:
         self._command = [program, *words]
         self._target = target
         self._source = source
+        # Whether this command says when it reads.
+        self._says_when = says_when
         self._child: Child | None = None
 
     def __call__(self, progress: bool | Callback | None = None, decoder: JSONDecoder | None = None) -> list[Any]:
@@ -38,7 +42,9 @@ class Run:
                 reporter.look(child)
 
             try:
-                if self._source is not None:
+                if feeds and self._says_when:
+                    child.wait_for_reader(look)
+                if self._source is not None and child.reads:
                     self._source.feed(child, look)
                 child.wait(look)
                 look()

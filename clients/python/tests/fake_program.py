@@ -70,12 +70,15 @@ def main():
     if PLAN.get("text") is not None:
         print(PLAN["text"])
         return 0
-    event("started", load_id=7, lanes=2)
     count = lines = 0
     unframed = None
     out = open(record, "wb", buffering=0) if record else None
     code = None
     try:
+        await_file(PLAN.get("connected"))
+        if not PLAN.get("silent"):
+            event("reading")
+            event("started", load_id=7, lanes=2)
         touch(PLAN.get("started"))
         await_file(PLAN.get("go"))
         while True:

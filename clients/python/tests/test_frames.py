@@ -72,6 +72,17 @@ class Frames(Place):
                 with self.assertRaises(pyarrow.ArrowInvalid):
                     self.read()
 
+    @unittest.skipUnless(HAS_ARROW, "pyarrow is not installed")
+    def test_a_program_that_fails_before_it_reads_costs_no_batch(self):
+        import pyarrow
+
+        batch = pyarrow.record_batch({"id": [1]})
+        reader = pyarrow.RecordBatchReader.from_batches(batch.schema, iter([batch]))
+        self.plan(error={"error": "no database", "code": 2})
+        with self.assertRaisesRegex(ms.Error, "no database"):
+            self.load(reader)
+        self.assertEqual(reader.read_next_batch()["id"].to_pylist(), [1])
+
     @unittest.skipUnless(HAS_ARROW and HAS_PANDAS, "pandas is not installed")
     def test_the_index_of_pandas_is_a_column_only_if_asked_for(self):
         import pandas

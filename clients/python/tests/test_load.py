@@ -143,6 +143,19 @@ class Errors(Place):
                 self.assertEqual((error.message, error.causes, error.hint, error.code), ("no database", ("refused",), "start it", code))
                 self.assertEqual(str(error), "no database\ncaused by: refused\nwhere: a:1\nhint: start it")
 
+    def test_a_program_that_fails_before_it_reads_costs_no_document(self):
+        self.plan(error={"error": "no database", "code": 2})
+        for name in [None, "s"]:
+            documents = iter([{"id": 1}, {"id": 2}])
+            with self.assertRaisesRegex(ms.Error, "no database"):
+                self.load(documents, name=name)
+            self.assertEqual(next(documents), {"id": 1})
+
+    def test_a_program_that_does_not_say_that_it_reads_gets_documents_too(self):
+        self.plan(silent=True)
+        with mock.patch("millstream._child.READER_WAIT_S", 0.1):
+            self.assertEqual(self.load([{"id": 1}]).read, 1)
+
     def test_a_program_that_ends_early_is_no_broken_pipe(self):
         self.plan(fail_after=100)
 
@@ -271,7 +284,7 @@ class Pipes(Place):
         thread.start()
         thread.join()
         self.assertEqual((threads, caught[0].read), ({thread}, 1))
-        self.assertEqual(names, {"note", "started", "progress"})
+        self.assertEqual(names, {"note", "reading", "started", "progress"})
 
     def test_many_threads_load_at_once(self):
         self.plan()

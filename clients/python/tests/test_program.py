@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.parse
 
 from place import HERE, Place, interrupt, ms
 
@@ -246,11 +247,18 @@ ms.load({str(pipe)!r}, into={self.table!r}, key="id:bigint", format="ndjson", db
                 time.sleep(0.01)
         self.assert_holds([{"id": 1}])
 
-    def test_a_database_that_is_not_there_is_an_error(self):
-        with self.assertRaises(ms.Error) as caught:
-            ms.load(({"id": n} for n in range(1_000_000)), into="t", key="id", db="postgres://me:s3cret@127.0.0.1:1/x")
-        self.assertEqual(caught.exception.code, 2)
-        self.assertNotIn("s3cret", str(caught.exception))
+    def test_what_fails_before_the_program_reads_costs_no_document(self):
+        self.load([{"id": 1}])
+        absent = urllib.parse.urlsplit(DB)._replace(path="/absent").geturl()
+        unreachable = "postgres://me:s3cret@127.0.0.1:1/x"
+        for db, key, says in [(unreachable, "id", ""), (absent, "id", "absent"), (DB, "other:text", "other")]:
+            documents = ({"id": n} for n in range(1_000_000))
+            with self.subTest(db=db), self.assertRaises(ms.Error) as caught:
+                ms.load(documents, into=self.table, key=key, db=db)
+            self.assertEqual(caught.exception.code, 2)
+            self.assertIn(says, str(caught.exception))
+            self.assertNotIn("s3cret", str(caught.exception))
+            self.assertEqual(next(documents), {"id": 0})
 
     @unittest.skipUnless(HAS_ARROW, "pyarrow is not installed")
     def test_a_frame_is_loaded(self):

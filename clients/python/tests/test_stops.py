@@ -168,6 +168,21 @@ class Interrupts(Place):
                 self.load(documents(), name=name)
             os.remove(self.path("started"))
 
+    def test_ctrl_c_before_the_program_reads_costs_no_document(self):
+        self.plan(connected=self.path("never"))
+        documents = iter([{"id": 1}])
+
+        def watch():
+            self.await_files("record.args")
+            interrupt()
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        with self.assertRaisesRegex(ms.Interrupted, "nothing was committed"):
+            self.load(documents)
+        watcher.join()
+        self.assertEqual(next(documents), {"id": 1})
+
     def test_the_words_of_an_interrupt_count_right(self):
         for count, says in [(1, "1 document is committed"), (1_500, "1,500 documents are committed")]:
             self.plan()

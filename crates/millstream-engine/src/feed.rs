@@ -6,7 +6,7 @@ use crate::limits::{
     FEED_QUEUE, FRAME_BYTES, INFERENCE_BYTES_MAX, OBJECT_SCHEMAS_MAX, SOURCES_AHEAD, TRANSFORMED_CHUNK_BYTES,
     UNVERIFIED_MEMORIES_MAX,
 };
-use crate::observe::Tally;
+use crate::observe::{Event, Observer, Silent, Tally};
 use crate::request::LoadRequest;
 use millstream_document::chunk::{Chunk, Frame};
 use millstream_document::limits::INFERENCE_DOCUMENTS;
@@ -64,6 +64,8 @@ struct ReadingThread {
     /// Stages that every document passes.
     transforms: Vec<Arc<dyn Transform>>,
     tally: Arc<Tally>,
+    /// Hears when reading begins.
+    observer: Arc<dyn Observer>,
     /// What the files and objects held that were read to their end, by their index.
     contents: Contents,
     /// What the schema of the first source describes, once it was read.
@@ -145,7 +147,9 @@ impl Feed {
         let (format, transforms) = (request.format.clone(), request.transforms.clone());
         let contents = Arc::new(Mutex::new(vec![None; sources.len()]));
         let schema = Arc::default();
-        let reading = ReadingThread { format, options, prefix: None, first: 0, transforms, tally, contents, schema };
+        let observer = Arc::new(Silent);
+        let reading =
+            ReadingThread { format, options, prefix: None, first: 0, transforms, tally, observer, contents, schema };
         let waiting_bytes_max = request.memory_bytes.saturating_mul(UNVERIFIED_MEMORIES_MAX);
         let (running, unverified, from_start) = (None, None, request.delete_missing.is_some());
         Ok(Self {
@@ -171,7 +175,9 @@ impl Feed {
         let format = request.format.clone();
         let (options, transforms, contents) = (SourceOptions::default(), Vec::new(), Contents::default());
         let schema = Arc::default();
-        let reading = ReadingThread { format, options, prefix: None, first: 0, transforms, tally, contents, schema };
+        let observer = Arc::new(Silent);
+        let reading =
+            ReadingThread { format, options, prefix: None, first: 0, transforms, tally, observer, contents, schema };
         // Nothing follows the sample.
         let (_, chunks) = mpsc::channel(1);
         Self {
@@ -187,6 +193,11 @@ impl Feed {
             from_start: false,
             handed_out: Position::default(),
         }
+    }
+
+    /// Reports to an observer when reading begins.
+    pub(crate) fn reports_to(&mut self, observer: &Arc<dyn Observer>) {
+        self.reading.observer = Arc::clone(observer);
     }
 
     /// What the sources hold that are files or objects, in their order, if they were read to their end.
@@ -419,6 +430,7 @@ impl Running {
 /// Reads all sources on a thread, which ends with them or when nobody receives any more. The thread is not joined,
 /// because it may wait for a standard input that never ends.
 fn start(sources: &[Location], reading: &ReadingThread) -> Running {
+    reading.observer.event(Event::Reading);
     let (sender, chunks) = mpsc::channel(FEED_QUEUE);
     let (sources, reading) = (sources.to_vec(), reading.clone());
     std::thread::spawn(move || {

@@ -29,6 +29,9 @@ pub enum Event {
         /// Documents already committed.
         documents: u64,
     },
+    /// The load begins to read its sources: it has connected, and has checked what it can without a document. It may come
+    /// more than once.
+    Reading,
     /// The load begins.
     Started {
         /// The load's number.

@@ -27,6 +27,7 @@ pub(crate) async fn load_once(
 ) -> Result<Outcome, Error> {
     request.check()?;
     let mut feed = Feed::open(request, Arc::clone(&around.tally))?;
+    feed.reports_to(&around.observer);
     let keys = request.delete_missing.as_ref().map(|wanted| Keys::new(&wanted.directory, wanted.memory_bytes));
     let keys = keys.transpose()?.map(Arc::new);
     let mut run = match Run::begin(request, around, &mut feed, interrupted, None).await? {

@@ -17,6 +17,11 @@ pub const EVENTS: &[(&str, &str)] = &[
     ("version", "the type of the versions that mode newest compares, and why: `text`"),
     ("created", "the load made the table: `ddl`"),
     ("resumed", "the load resumes: `load_id`, and `documents`, which earlier runs committed"),
+    (
+        "reading",
+        "the load has connected and begins to read its sources; before that it reads nothing from standard input. It may \
+         come again",
+    ),
     ("started", "the load begins: `load_id`, `lanes`"),
     (
         "progress",
@@ -61,6 +66,7 @@ pub fn of_load(event: Event) -> Option<(&'static str, Value)> {
         Event::Warning(text) => ("warning", json!({ "text": text })),
         Event::WalFree => ("wal_free", json!({})),
         Event::Resumed { load_id, documents } => ("resumed", json!({ "load_id": load_id, "documents": documents })),
+        Event::Reading => ("reading", json!({})),
         Event::Started { load_id, lanes } => ("started", json!({ "load_id": load_id, "lanes": lanes })),
         Event::Missing { rows, of } => ("missing", json!({ "rows": rows, "of": of })),
         Event::Lost { lane, batches } => ("lost", json!({ "lane": lane, "batches": batches })),
@@ -114,6 +120,7 @@ mod tests {
             (Event::Key(vec!["id bigint".to_owned()]), "key", json!({ "columns": ["id bigint"] })),
             (Event::Columns(vec!["n bigint".to_owned()]), "columns", json!({ "columns": ["n bigint"] })),
             (Event::WalFree, "wal_free", json!({})),
+            (Event::Reading, "reading", json!({})),
             (Event::Started { load_id: 7, lanes: 2 }, "started", json!({ "load_id": 7, "lanes": 2 })),
             (Event::Resumed { load_id: 7, documents: 9 }, "resumed", json!({ "load_id": 7, "documents": 9 })),
             (Event::Lost { lane: 1, batches: 3 }, "lost", json!({ "lane": 1, "batches": 3 })),

@@ -60,10 +60,14 @@ fn open(address: &Address) -> Result<Opened, Error> {
 
 /// Requires that requests can carry what they must.
 fn require_carried(builder: &AmazonS3Builder) -> Result<(), Error> {
-    CARRIED.iter().try_for_each(|(key, setting, name)| match builder.get_config_value(key) {
-        Some(value) if !value.is_empty() => setting.require(name, &value),
-        _ => Ok(()),
-    })
+    let value = |key: &Key| builder.get_config_value(key).filter(|value| !value.is_empty());
+    for (key, setting, name) in CARRIED {
+        value(&key).map_or(Ok(()), |value| setting.require(name, &value))?;
+    }
+    let Some(file) = value(&Key::ContainerAuthorizationTokenFile) else { return Ok(()) };
+    // The client says why it cannot be read.
+    let token = std::fs::read_to_string(&file).unwrap_or_default();
+    Setting::Token.require(&format!("{file}, which AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names,"), &token)
 }
 
 /// Adds what the environment leaves to the profile.

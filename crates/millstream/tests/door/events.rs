@@ -33,6 +33,8 @@ async fn everything_on_stderr_is_a_line_of_json() {
     let args = ["--into", "public.events", "--key", "id", "--output", "json", "--progress", "json", "--db", &url];
     let load = millstream(&[&["load", file][..], &args[..]].concat()).ends(1);
     let receipt = load.json();
+    let at = |name: &str| lines(&load).iter().position(|line| line["event"] == name);
+    assert!(at("reading").is_some() && at("reading") < at("key"), "types are inferred from what is read: {load:?}");
     let (started, progress) = (last(&load, "started"), last(&load, "progress"));
     assert_eq!(started["load_id"], receipt["load_id"]);
     assert_eq!(progress["documents"], 2_002, "the last event counts everything: {load:?}");

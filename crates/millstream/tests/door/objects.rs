@@ -164,6 +164,8 @@ fn no_error_shows_a_secret_wherever_it_was_given() {
     let folder = tempfile::tempdir().unwrap();
     let unknown = folder.path().join("account.json");
     std::fs::write(&unknown, "{\"type\":\"hush\",\"refresh_token\":\"hush\"}").unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "hush\n").unwrap();
     let account =
         |more: &str| format!("{{\"private_key\":\"hush\",\"private_key_id\":\"hush\",\"client_email\":\"a\"{more}}}");
     let sas = format!("AccountName=me;SharedAccessSignature=sig=hush;BlobEndpoint={server}");
@@ -178,6 +180,7 @@ fn no_error_shows_a_secret_wherever_it_was_given() {
         (vec![set("AWS_ENDPOINT_URL", "hush:hush@h")], "AWS_ENDPOINT_URL is not the address of a server"),
         (vec![set("AWS_ENDPOINT_URL", &bad_port)], "AWS_ENDPOINT_URL is not the address of a server"),
         (vec![set("AWS_REGION", "hush hush")], "AWS_REGION holds a character"),
+        (vec![set("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.to_str().unwrap())], "holds the end of a line"),
     ]
     .map(|(settings, says)| (Bucket::s3("a.json"), settings, says));
     let google = [
