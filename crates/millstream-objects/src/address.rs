@@ -2,9 +2,15 @@
 
 #[cfg(feature = "objects")]
 use crate::error::Error;
+#[cfg(feature = "objects")]
+use crate::limits::ADDRESS_BYTES_MAX;
 
 /// How an address begins.
 const SCHEMES: [&str; 5] = ["s3", "gs", "az", "https", "http"];
+
+/// Characters that are shown of an address that is too long.
+#[cfg(feature = "objects")]
+const BEGIN_CHARS: usize = 40;
 
 /// Whether a source that was typed is the address of an object, or a pattern of such addresses.
 pub fn is_object(typed: &str) -> bool {
@@ -66,6 +72,7 @@ impl Address {
     /// # Errors
     /// It names no object, or holds a password.
     pub(crate) fn of(typed: &str) -> Result<Self, Error> {
+        require_short(typed)?;
         let name = shown(typed);
         let unclear = || Error::refused(format!("{name} names no object"), "write it as s3://BUCKET/KEY");
         let (scheme, rest) = split(typed).ok_or_else(unclear)?;
@@ -102,6 +109,21 @@ impl Address {
     pub(crate) fn root(&self) -> String {
         format!("{}://{}", self.scheme, self.bucket)
     }
+}
+
+/// Requires that a request can hold an address.
+///
+/// # Errors
+/// It is too long.
+#[cfg(feature = "objects")]
+pub(crate) fn require_short(address: &str) -> Result<(), Error> {
+    if address.len() <= ADDRESS_BYTES_MAX {
+        return Ok(());
+    }
+    let begin: String = shown(address).chars().take(BEGIN_CHARS).collect();
+    let problem =
+        format!("an address has {} bytes, and {ADDRESS_BYTES_MAX} at most are read: {begin}..", address.len());
+    Err(Error::refused(problem, "copy the object to a shorter key"))
 }
 
 #[cfg(test)]
@@ -165,5 +187,8 @@ mod tests {
             assert!(error.to_string().contains(says), "{error}");
             assert!(!format!("{error}{}{error:?}", error.hint()).contains("secret"), "{error:?}");
         }
+        let long = format!("https://h/{}?secret", "a".repeat(ADDRESS_BYTES_MAX));
+        let error = Address::of(&long).err().unwrap().to_string();
+        assert!(error.contains(": https://h/aaaa") && error.len() < 150 && !error.contains("secret"), "{error}");
     }
 }

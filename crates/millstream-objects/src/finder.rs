@@ -121,6 +121,8 @@ fn matching(store: &Arc<Store>, address: &Address, says: &dyn Fn(String)) -> Res
         return Err(Error::refused(problem, "load them in several commands, with narrower patterns"));
     }
     found.sort_by(|a, b| a.location.cmp(&b.location));
+    // A store may list a key on two pages while others write.
+    found.dedup_by(|a, b| a.location == b.location);
     let object = |meta: ObjectMeta| -> Result<Arc<dyn Object>, Error> {
         let name = format!("{}/{}", address.root(), meta.location);
         Ok(Arc::new(Found::of(Stored::of(Arc::clone(store), name, meta)?)))

@@ -27,6 +27,9 @@ pub const BLOCKS_KEPT: usize = 256;
 /// Most objects that a pattern may match.
 pub const OBJECTS_MAX: usize = 100_000;
 
+/// Longest address of an object. Each byte may take three in a request, whose line has 64 KiB at most.
+pub const ADDRESS_BYTES_MAX: usize = 16 << 10;
+
 /// How often a request is tried again.
 pub const RETRIES_MAX: usize = 10;
 
@@ -51,6 +54,7 @@ pub const SILENT_WAIT: Duration = Duration::from_secs(10);
 /// Threads that speak with stores.
 pub const WORKERS: usize = 2;
 
+const _: () = assert!(ADDRESS_BYTES_MAX * 3 < u16::MAX as usize);
 const _: () = assert!(RANGES > 0 && RANGES <= RANGES_MAX);
 const _: () = assert!(BLOCKS_AHEAD <= BLOCKS_KEPT as u64, "what was read is not dropped before it is taken");
 const _: () = assert!(READ_WAIT.as_secs() * 2 < RETRY_WAIT.as_secs(), "a connection that stands still is tried again");

@@ -1,5 +1,6 @@
 //! An object in the version that was found, of which every read demands that version.
 
+use crate::address::require_short;
 use crate::cause::CauseKind;
 use crate::error::Error;
 use crate::stores::Store;
@@ -29,9 +30,12 @@ impl Stored {
     /// The object that a store describes.
     ///
     /// # Errors
-    /// It has no tag, or one that may be that of another version, too.
+    /// It has no tag, or one that may be that of another version, too; no request can hold its tag or its name.
     pub(crate) fn of(store: Arc<Store>, name: String, meta: ObjectMeta) -> Result<Self, Error> {
-        let tag = meta.e_tag.as_deref().map(bare).filter(|tag| !tag.is_empty() && !tag.starts_with("W/"));
+        require_short(&name)?;
+        let is_strong =
+            |tag: &&str| !tag.is_empty() && !tag.starts_with("W/") && tag.bytes().all(|b| b.is_ascii_graphic());
+        let tag = meta.e_tag.as_deref().map(bare).filter(is_strong);
         let Some(tag) = tag else {
             let problem = format!("{name} has no strong ETag, by which every read demands the same version of it");
             let hint = "let another program read it: curl -sSf URL | millstream load - --source-name NAME ..";
@@ -102,5 +106,37 @@ impl fmt::Debug for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Facts { name, size, tag, .. } = &*self.0;
         f.debug_struct("Stored").field("name", name).field("size", size).field("tag", tag).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::ADDRESS_BYTES_MAX;
+    use crate::runtime::begin;
+    use object_store::memory::InMemory;
+    use object_store::{ObjectStore, PutOptions, PutPayload};
+
+    #[test]
+    fn what_a_store_says_of_an_object_must_fit_into_a_request() {
+        let memory: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        let (store, path) = (Arc::new(Store::of(Arc::clone(&memory), 1)), Path::from("a"));
+        let filled = async move {
+            memory.put_opts(&path, PutPayload::from(b"{}".to_vec()), PutOptions::default()).await?;
+            memory.get_opts(&path, GetOptions::new().with_head(true)).await
+        };
+        let meta = begin(filled).unwrap().wait(&|| {}).unwrap().unwrap().meta;
+        let of = |name: &str, tag: &str| {
+            let meta = ObjectMeta { e_tag: Some(tag.to_owned()), ..meta.clone() };
+            Stored::of(Arc::clone(&store), name.to_owned(), meta).map(|stored| stored.tag().to_owned())
+        };
+        for tag in ["\"a-1\"", "a-1"] {
+            assert_eq!(of("s3://b/a", tag).unwrap(), "a-1");
+        }
+        for tag in ["", "\"\"", "W/\"a\"", "\"a\nb\"", "\"a\0\"", "ü"] {
+            assert!(of("s3://b/a", tag).unwrap_err().to_string().contains("has no strong ETag"), "{tag:?}");
+        }
+        let long = of(&"a".repeat(ADDRESS_BYTES_MAX + 1), "a-1").unwrap_err();
+        assert!(long.to_string().contains("bytes"), "{long}");
     }
 }
