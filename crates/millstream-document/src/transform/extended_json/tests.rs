@@ -119,6 +119,8 @@ fn a_malformed_value_is_a_reject_that_names_it_and_shows_none_of_it() {
         (r#"{"a":[1,{"$date":"yesterday"}]}"#, "at byte 8: $date is neither"),
         (r#"{"a":{"$date":"2024-01-02T03:04:05.0001Z"}}"#, "$date is neither"),
         (r#"{"a":{"$date":1.5}}"#, "$date is neither"),
+        (r#"{"a":{"$date":0001704164645006}}"#, "$date is neither"),
+        (r#"{"a":{"$date":+5}}"#, "$date is neither"),
         (r#"{"a":{"$numberInt":"1.5"}}"#, "a whole number has no 64 bits"),
         (r#"{"a":{"$numberLong":"9223372036854775808"}}"#, "a whole number has no 64 bits"),
         (r#"{"a":{"$numberDouble":"inf"}}"#, "$numberDouble is not a number"),

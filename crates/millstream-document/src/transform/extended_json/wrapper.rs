@@ -82,7 +82,8 @@ fn object_id(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
 fn whole(value: &[u8]) -> Option<i64> {
     match text(value) {
         Some(text) => text.parse().ok(),
-        None => std::str::from_utf8(value).ok()?.parse().ok(),
+        // JSON has no leading zeros and no plus signs: Rust would take both.
+        None => serde_json::from_slice(value).ok(),
     }
 }
 
