@@ -65,7 +65,7 @@ fn script(path: &Path, text: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn experiments_with_loads_into_one_table_run_small() {
-    run_small(["hot", "ingest", "growth", "latency", "memory", "durability"]).await;
+    run_small(["hot", "ingest", "growth", "images", "latency", "memory", "durability"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
