@@ -1,6 +1,7 @@
 //! The session through which loads are opened and closed, and which holds their locks.
 
 use crate::budget::Budget;
+use crate::collection::KnownTable;
 use crate::error::Error;
 use crate::observe::Event;
 use crate::outcome::Surroundings;
@@ -15,6 +16,7 @@ use tokio::sync::{Mutex, MutexGuard};
 pub(crate) struct Shared {
     pub(crate) control: Control,
     pub(crate) budget: Budget,
+    pub(crate) table: Arc<KnownTable>,
 }
 
 /// The session. A load has one of its own, or shares one with others of its process.

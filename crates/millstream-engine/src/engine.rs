@@ -1,7 +1,7 @@
 //! The running engine: chunks from any number of producers in, commits out.
 
 use crate::batch::{Hold, Part, Splitter};
-use crate::budget::Budget;
+use crate::budget::{Budget, Memory};
 use crate::error::Error;
 use crate::flow::{Ended, flow};
 use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, LARGE_CHUNK_BYTES, LARGE_COPIES, PART_BYTES};
@@ -68,7 +68,7 @@ struct Arrival {
 pub(crate) struct Room<'a> {
     arrivals: &'a mpsc::UnboundedSender<Option<Arrival>>,
     place: OwnedSemaphorePermit,
-    memory: OwnedSemaphorePermit,
+    memory: Memory,
 }
 
 impl Intake {

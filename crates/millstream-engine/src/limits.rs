@@ -13,6 +13,19 @@ pub const LANES_MAX: u16 = 64;
 /// Most loads that share a session and the memory. Each has a connection of its own besides.
 pub const SERVICE_LOADS_MAX: u16 = 64;
 
+/// Lanes of such loads that write at once, for each processor of the server if it is on this machine. More of them are slower:
+/// they wait for each other where the table and its index grow, and each batch is smaller.
+pub const SERVICE_WRITERS_PER_PROCESSOR: u16 = 2;
+
+/// How many of them write at once at least, so that some wait for a lock while others go on.
+pub const SERVICE_WRITERS_MIN: u16 = 4;
+
+/// How many of them write at once at most, and if the processors of the server are not known.
+pub const SERVICE_WRITERS_MAX: u16 = 16;
+
+/// How long what one such load has found out about the table holds for others that are opened, unless the table changes.
+pub const TABLE_KNOWN_FOR: Duration = Duration::from_secs(10);
+
 /// Most different notices about a table that a service remembers, so that each is reported once and not by every load.
 pub const SERVICE_NOTICES_MAX: usize = 1_000;
 
@@ -351,6 +364,7 @@ pub const STANDSTILL_AFTER: Duration = Duration::from_secs(STANDSTILL_AFTER_S);
 pub const SETTLE_FAILED_TRIES_MAX: u32 = 5;
 
 const _: () = assert!(LANES_DEFAULT_MAX <= LANES_MAX);
+const _: () = assert!(SERVICE_WRITERS_MIN <= SERVICE_WRITERS_MAX && SERVICE_WRITERS_MAX <= SERVICE_LOADS_MAX);
 const _: () = assert!(STAGE_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX && SORT_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX);
 const _: () = assert!((LANES_MAX as usize) <= SLOTS, "each lane owns at least one slot");
 const _: () = assert!(BATCH_ROWS <= BATCH_ROWS_MAX);

@@ -10,6 +10,7 @@ use millstream_store::{Check, Identity, NamedVersion, Schema, TypedColumn};
 use std::collections::BTreeSet;
 
 /// A load whose table is known.
+#[derive(Clone)]
 pub(crate) struct LoadPlan {
     /// What was asked for.
     pub(crate) request: LoadRequest,
@@ -86,7 +87,7 @@ impl LoadPlan {
         self.merges() && !self.checks_tombstones && !self.traits.alters_rows
     }
 
-    /// A batch's share of the memory, in bytes, if so many lanes write.
+    /// A batch's share of the memory, in bytes, if so many lanes write at once.
     pub(crate) fn batch_memory(&self, lanes: u16) -> usize {
         self.request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes))
     }

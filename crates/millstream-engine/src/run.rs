@@ -2,7 +2,7 @@
 
 use crate::batch::{Keys, Splitter};
 use crate::budget::Budget;
-use crate::collection::{self, PreparedCollection, Provided};
+use crate::collection::{self, KnownTable, PreparedCollection};
 use crate::control::{Control, Session, Shared, alone};
 use crate::diagnosis;
 use crate::drain::Drain;
@@ -64,6 +64,8 @@ struct Terms<'a> {
     /// The load that an interrupted run has left.
     interrupted: Option<i64>,
     budget: Budget,
+    /// What other loads of the process have found out about the table.
+    table: Arc<KnownTable>,
 }
 
 /// The result of beginning a run.
@@ -97,18 +99,18 @@ impl Run {
         shared: Option<&Shared>,
     ) -> Result<Begun, Error> {
         let drain = Drain::new(&around.stop, request.stop_wait);
-        let Shared { control, budget } = match shared {
-            Some(shared) => shared.clone(),
+        let Shared { control, budget, table } = match shared {
+            Some(shared) => Shared { budget: shared.budget.of_another(), ..shared.clone() },
             None => {
                 let control = drain.bounds(Box::pin(Control::open(request, around, None))).await;
                 let control = control.ok_or_else(|| drain.ended())??;
-                Shared { control, budget: Budget::new(request.memory_bytes, 1) }
+                Shared { control, budget: Budget::of_one(request.memory_bytes), table: Arc::default() }
             }
         };
         let session = drain.bounds(Box::pin(control.session())).await;
         let mut session = session.ok_or_else(|| drain.ended())??;
         let started = Instant::now();
-        let terms = Terms { request, around, drain: &drain, interrupted, budget };
+        let terms = Terms { request, around, drain: &drain, interrupted, budget, table };
         let begun = Box::pin(Self::open(&mut session, &terms, feed)).await;
         let number = session.number;
         if begun.as_ref().is_err_and(|error| !leaves_nothing_open(error)) {
@@ -135,12 +137,22 @@ impl Run {
         terms: &Terms<'_>,
         feed: &mut Feed,
     ) -> Result<(Option<u32>, Opened<Ready>), Error> {
-        let (control, Terms { request, around, drain, .. }) = (&mut session.connection, terms);
+        let (control, Terms { request, around, drain, table, .. }) = (&mut session.connection, terms);
+        let known = drain.bounds(Box::pin(table.again(control, request))).await;
+        if let Some(known) = or_cancelled(known, control, drain).await? {
+            let decision = drain.bounds(Box::pin(Self::decide(control, known, terms, feed))).await;
+            return Ok((None, or_cancelled(decision, control, drain).await?));
+        }
         let provided = unless_stopped(around, collection::provide(control, request, feed));
         let provided = drain.bounds(Box::pin(provided)).await;
         let provided = or_cancelled(provided, control, drain).await?;
         let made = provided.made;
-        let decision = Self::decide(control, provided, terms, feed);
+        let decision = async {
+            let prepared = Box::pin(collection::prepare(control, request, provided, &*around.observer));
+            let prepared = unless_stopped(around, prepared).await?;
+            table.keep(&prepared);
+            Box::pin(Self::decide(control, prepared, terms, feed)).await
+        };
         let decision = drain.bounds(Box::pin(decision)).await;
         match or_cancelled(decision, control, drain).await {
             Ok(opened) => Ok((made, opened)),
@@ -172,13 +184,11 @@ impl Run {
     /// Decides what is loaded into what, and records the load.
     async fn decide(
         control: &mut Connection,
-        provided: Provided,
+        prepared: PreparedCollection,
         terms: &Terms<'_>,
         feed: &mut Feed,
     ) -> Result<Opened<Ready>, Error> {
-        let Terms { request, around, drain, interrupted, budget } = terms;
-        let prepared = Box::pin(collection::prepare(control, request, provided, &*around.observer));
-        let prepared = unless_stopped(around, prepared).await?;
+        let Terms { request, around, drain, interrupted, budget, .. } = terms;
         let PreparedCollection { plan, watched, turns } = prepared;
         // A single lane commits documents in their order, so that nothing after a bad one is committed before it is
         // found.

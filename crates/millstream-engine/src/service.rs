@@ -1,11 +1,14 @@
-//! Streams of one process into one collection, each a load of its own. They share one control session and one memory.
+//! Streams of one process into one collection, each a load of its own. They share one control session and one memory, and write
+//! in turn.
 
 use crate::budget::Budget;
 use crate::control::{Control, Shared};
 use crate::drain::Drain;
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::limits::{SERVICE_LOADS_MAX, SERVICE_NOTICES_MAX};
+use crate::limits::{
+    SERVICE_LOADS_MAX, SERVICE_NOTICES_MAX, SERVICE_WRITERS_MAX, SERVICE_WRITERS_MIN, SERVICE_WRITERS_PER_PROCESSOR,
+};
 use crate::observe::{Event, Observer, Tally};
 use crate::outcome::Surroundings;
 use crate::request::LoadRequest;
@@ -71,7 +74,8 @@ impl Drop for OpenName {
 
 impl Service {
     /// Connects, and checks that loads can work with this server and database. At most so many streams will be open at
-    /// once: each gets this share of the request's memory for a batch.
+    /// once. They share the request's memory: none has more of it than it leaves to the others. A few of them write at once,
+    /// so that the batches of the rest grow meanwhile.
     ///
     /// # Errors
     /// [`Error::Refused`] when the request is not for streams, or names a layout or a number of streams that is not
@@ -116,7 +120,8 @@ impl Service {
         let opening = drain.bounds(Box::pin(Control::open(&request, &around, group)));
         let opened = around.attended(request.standstill_after, opening).await;
         let control = opened.ok_or_else(|| drain.ended())??;
-        let shared = Shared { control, budget: Budget::new(request.memory_bytes, streams) };
+        let budget = Budget::new(request.memory_bytes, streams, writers_max(&around));
+        let shared = Shared { control, budget, table: Arc::default() };
         let (attended, over) = oneshot::channel();
         let (attending, after) = (around.clone(), request.standstill_after);
         tokio::spawn(async move {
@@ -177,6 +182,16 @@ impl Service {
         let mut session = self.shared.control.session().await?;
         Ok(millstream_store::take_over(&mut session.connection.client, &self.request.schema, holder).await?)
     }
+}
+
+/// How many streams write at once.
+fn writers_max(around: &Surroundings) -> u16 {
+    if !around.db.is_local() {
+        return SERVICE_WRITERS_MAX;
+    }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = u16::try_from(processors).unwrap_or(u16::MAX).saturating_mul(SERVICE_WRITERS_PER_PROCESSOR);
+    wanted.clamp(SERVICE_WRITERS_MIN, SERVICE_WRITERS_MAX)
 }
 
 /// Passes on events, and those about the table only once: each load looks at it.

@@ -29,7 +29,7 @@ pub(crate) fn turn(table_oid: u32, alone: bool) -> String {
     fill!(include_str!("turns_together.sql"), exclusive, shared, timeout_s)
 }
 
-/// What the lanes of a load know together.
+/// What the lanes of a load know together, or those of all loads that a process has opened for one table.
 #[derive(Debug)]
 pub(crate) struct Turns {
     /// What lets them lock the same rows, as a phrase; empty if the table has nothing like it.

@@ -43,6 +43,11 @@ impl Watched {
         Self { mark, times_emptied, judged, unfilled: Arc::default() }
     }
 
+    /// The same table in the same state, for another run.
+    pub(crate) fn of_another(&self) -> Self {
+        Self::new(self.mark.clone(), self.times_emptied, self.judged)
+    }
+
     /// Finds out what happened to the table since the run began. `None` if nothing did.
     ///
     /// # Errors

@@ -38,3 +38,4 @@ mod unread;
 mod verify;
 mod versions;
 mod without_key;
+mod writers;

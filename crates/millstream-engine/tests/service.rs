@@ -14,22 +14,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::Client;
 
-async fn open(url: &str, request: &LoadRequest, streams: u16) -> (Service, Surroundings, Arc<Events>) {
+pub(crate) async fn open(url: &str, request: &LoadRequest, streams: u16) -> (Service, Surroundings, Arc<Events>) {
     let (around, events) = surroundings(url);
     let service = Box::pin(Service::open(request, &around, streams)).await.expect("the service opens");
     (service, around, events)
 }
 
-async fn stream(service: &Service, name: &str) -> Stream {
+pub(crate) async fn stream(service: &Service, name: &str) -> Stream {
     Box::pin(service.stream(name)).await.expect("the stream opens")
 }
 
-fn document(id: &str, value: i64) -> String {
+pub(crate) fn document(id: &str, value: i64) -> String {
     format!("{{\"id\":\"{id}\",\"value\":{value}}}")
 }
 
 /// Documents at these places: document n is of key n modulo `keys`, has the value n, and the hash n + 1.
-fn placed(places: impl IntoIterator<Item = u64>, keys: u64) -> Placed {
+pub(crate) fn placed(places: impl IntoIterator<Item = u64>, keys: u64) -> Placed {
     let mut placed = Placed::at(0, 0);
     for place in places {
         let value = i64::try_from(place).expect("few documents");

@@ -1,5 +1,6 @@
 //! A lane's share of a chunk.
 
+use crate::budget::Memory;
 use crate::merge::Member;
 use bytes::Bytes;
 use millstream_document::Original;
@@ -8,7 +9,7 @@ use millstream_store::RejectedDocument;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 /// One document of a lane, pointing into its part.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +56,7 @@ pub(crate) struct Part {
 /// Holds a chunk's share of the memory budget, and reports to its producer when the chunk is committed.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    memory: OwnedSemaphorePermit,
+    memory: Memory,
     chunk_bytes: usize,
     committed: Mutex<Option<oneshot::Sender<u64>>>,
     shares: u32,
@@ -64,7 +65,7 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    pub(crate) fn new(memory: OwnedSemaphorePermit, chunk_bytes: usize, committed: oneshot::Sender<u64>) -> Self {
+    pub(crate) fn new(memory: Memory, chunk_bytes: usize, committed: oneshot::Sender<u64>) -> Self {
         let committed = Mutex::new(Some(committed));
         Self { memory, chunk_bytes, committed, shares: 1, rejected: AtomicU64::new(0), parts_open: AtomicU32::new(0) }
     }
@@ -100,7 +101,7 @@ impl Part {
 
     /// The part's share of what its chunk takes from the memory budget, in bytes as the budget counts them.
     pub(crate) fn budget_bytes(&self) -> usize {
-        self.hold.as_ref().map_or(0, |h| h.memory.num_permits() / h.shares as usize)
+        self.hold.as_ref().map_or(0, |h| h.memory.bytes() / h.shares as usize)
     }
 
     pub(crate) fn key(&self, row: &Row) -> &[u8] {

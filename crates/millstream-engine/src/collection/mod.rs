@@ -5,6 +5,7 @@ mod definition;
 mod fitness;
 mod folding;
 mod form;
+mod known;
 mod name;
 mod sample;
 mod schema;
@@ -13,6 +14,7 @@ mod typed;
 
 pub use definition::definition;
 pub(crate) use definition::key_columns;
+pub(crate) use known::KnownTable;
 use sample::{documents, sample};
 pub(crate) use storage::compression;
 pub use storage::{COLD_FILLFACTOR, COMPRESSION, FILLFACTOR};
@@ -35,17 +37,19 @@ use millstream_store::collections::Collection;
 use millstream_store::models::TRIGGER_PREFIX;
 use millstream_store::truncation::{self, Found};
 use millstream_store::{Access, Known, Schema, TypedColumn, Versions, checks};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, GenericClient};
 
 /// A collection ready to be loaded into.
+#[derive(Clone)]
 pub(crate) struct PreparedCollection {
     pub(crate) plan: LoadPlan,
     /// The state of its table when we looked.
     pub(crate) watched: Watched,
     /// Whether its lanes write one at a time.
-    pub(crate) turns: Turns,
+    pub(crate) turns: Arc<Turns>,
 }
 
 /// What a load would find or create.
@@ -330,7 +334,7 @@ async fn settle(
         columns,
     };
     let watched = Watched::new(mark, times_emptied, relies);
-    Ok(PreparedCollection { plan, watched, turns: Turns::new(&shared_locks, found_late) })
+    Ok(PreparedCollection { plan, watched, turns: Arc::new(Turns::new(&shared_locks, found_late)) })
 }
 
 /// Whether the role may let the server look for deadlocks sooner (`deadlock_soon.sql`).

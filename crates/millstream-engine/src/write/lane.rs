@@ -12,6 +12,7 @@ use super::statement::Prepared;
 use super::vacancy::Vacancy;
 use super::{OpenLane, Opening, Session, Writer, arrays, differing};
 use crate::batch::{Batch, Met, Part};
+use crate::budget::Writing;
 use crate::error::Error;
 use crate::limits::{DEADLOCK_WAIT, FLUSH_AFTER, HELD_BATCHES_MAX, KEY_TURNS_MAX, ROUNDS_MAX};
 use crate::merge::{Folding, Mode, Written};
@@ -34,6 +35,8 @@ struct Lane {
     ledger: Ledger<Batching>,
     /// The batch whose commit was sent last, until we know that it is committed.
     sent: Option<Sent>,
+    /// Lets it write the batch that it has just collected.
+    writing: Option<Writing>,
     choice: Choice,
     /// The keys of the table, as long as only this lane has written them.
     met: Option<Met>,
@@ -82,7 +85,8 @@ pub(super) fn open(setup: LaneSetup) -> Opening {
         let (openings, kept, caution) = (openings(&setup), Kept::default(), Caution::default());
         let vacancy = Vacancy::new(plan.mode.tombstone().is_some());
         let ledger = Ledger::open(setup).await?;
-        Ok(Box::new(Lane { ledger, sent: None, choice, met, kept, flushing: false, openings, caution, vacancy })
+        let (sent, writing, flushing) = (None, None, false);
+        Ok(Box::new(Lane { ledger, sent, writing, choice, met, kept, flushing, openings, caution, vacancy })
             as Box<dyn OpenLane>)
     })
 }
@@ -185,8 +189,8 @@ impl Lane {
         Ok(client.batch_execute("commit").await?)
     }
 
-    /// Waits for the parts of the next batch. `None` if there are no more, or if none came for so long that the kept
-    /// batches should be made safe.
+    /// Waits for the parts of the next batch, and until it may be written: as long as others write, it grows. `None` if there
+    /// are no more parts, or if none came for so long that the kept batches should be made safe.
     async fn collect(&mut self, queue: &mut mpsc::Receiver<Part>) -> Option<Vec<Part>> {
         let first = if self.kept.is_empty() {
             self.first(queue).await?
@@ -208,6 +212,8 @@ impl Lane {
         while let Some(part) = portion.next(queue).await {
             parts.push(part);
         }
+        let writing = portion.grow(&mut parts, queue, lanes.budget.writing()).await;
+        self.writing = Some(writing);
         Some(parts)
     }
 
@@ -230,8 +236,15 @@ impl Lane {
         let (mut failures, mut deadlocks, mut lost) = (Failures::default(), 0, Duration::ZERO);
         loop {
             self.sent = None;
+            let writing = match self.writing.take() {
+                Some(writing) => writing,
+                None => self.lanes().budget.writing().await,
+            };
             let begun = Instant::now();
-            let error = match self.attempt(&batch).await {
+            let attempted = self.attempt(&batch).await;
+            // Others write while this one waits for its next try.
+            drop(writing);
+            let error = match attempted {
                 Ok(true) => break,
                 Ok(false) => return Ok(batch.halves()),
                 Err(error) => error,

@@ -9,6 +9,7 @@ use crate::outcome::Surroundings;
 use crate::plan::LoadPlan;
 use crate::reject_limits::RejectLimits;
 use crate::turns::Turns;
+use std::sync::Arc;
 
 /// What the lanes of a run share.
 pub(crate) struct Lanes {
@@ -20,8 +21,8 @@ pub(crate) struct Lanes {
     /// The memory of what is in flight, which other loads may share.
     pub(crate) budget: Budget,
     pub(crate) around: Surroundings,
-    /// Whether they write one at a time.
-    pub(crate) turns: Turns,
+    /// Whether they write one at a time, which other loads of the process may share.
+    pub(crate) turns: Arc<Turns>,
     /// How segments are made, if the layout makes any.
     pub(crate) segments: SegmentPlan,
     /// How long what is in flight may take at the end.
@@ -47,7 +48,7 @@ impl Lanes {
 
     /// Bytes of documents that a lane commits at once.
     pub(super) fn batch_bytes_max(&self) -> usize {
-        self.plan.request.batch_bytes_max.min(self.plan.batch_memory(self.budget.lanes(self.count)))
+        self.plan.request.batch_bytes_max.min(self.plan.batch_memory(self.budget.writers(self.count)))
     }
 
     /// A lane's share of the words in which the lanes together remember the keys that they have met.

@@ -2,6 +2,7 @@
 
 use crate::batch::Part;
 use millstream_model::Position;
+use std::pin::pin;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -58,6 +59,30 @@ impl Portion {
         Some(part)
     }
 
+    /// Adds parts that come before `work` is done, unless it is full, and whether or not its time is over.
+    pub(super) async fn grow<T>(
+        &mut self,
+        parts: &mut Vec<Part>,
+        queue: &mut mpsc::Receiver<Part>,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = pin!(work);
+        let mut ended = false;
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                part = queue.recv(), if !ended && !self.is_full() => match part {
+                    Some(part) => {
+                        self.count(&part);
+                        parts.push(part);
+                    }
+                    None => ended = true,
+                },
+            }
+        }
+    }
+
     fn count(&mut self, part: &Part) {
         self.rows += part.documents();
         self.bytes += part.bytes_read;
@@ -107,5 +132,35 @@ mod tests {
             last = Some(part.mark());
         }
         assert_eq!(last, Some(Position { source: 1, offset: 70 }), "30 bytes of the first source, 70 of the second");
+    }
+
+    #[tokio::test]
+    async fn a_portion_grows_until_it_is_full_while_it_waits() {
+        let limits = PortionLimits {
+            rows_max: usize::MAX,
+            bytes_max: 30,
+            span_bytes_max: usize::MAX,
+            rejects_max: usize::MAX,
+            held_bytes_max: usize::MAX,
+            held_by: Part::held_bytes,
+        };
+        let part = |bytes_read| Part { bytes_read, ..Part::default() };
+        for (come, taken) in [(1, 2), (2, 3), (5, 3)] {
+            let (sender, mut queue) = mpsc::channel(8);
+            let mut parts = vec![part(10)];
+            // Its time is over.
+            let mut portion = Portion::new(limits, Some(Instant::now()), &parts);
+            let works = async {
+                for _ in 0..come {
+                    sender.send(part(10)).await.expect("there is room");
+                }
+                tokio::task::yield_now().await;
+                drop(sender);
+                tokio::task::yield_now().await;
+                "done"
+            };
+            assert_eq!(portion.grow(&mut parts, &mut queue, works).await, "done");
+            assert_eq!(parts.len(), taken);
+        }
     }
 }
