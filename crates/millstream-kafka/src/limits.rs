@@ -6,6 +6,9 @@ use std::time::Duration;
 /// Most partitions that one process loads. Each is a load with a connection of its own.
 pub const PARTITIONS_MAX: usize = SERVICE_LOADS_MAX as usize;
 
+/// Partitions that are opened at once when a load begins. One waits for the session that they share while others connect.
+pub const OPENINGS_MAX: usize = 4;
+
 /// Bytes of records that are sent to the engine at once.
 pub const PORTION_BYTES: usize = 256 << 10;
 
@@ -21,11 +24,14 @@ pub const LOTS_MAX: usize = 1;
 /// Answers of the client that wait to be dealt out.
 pub const POLLS_MAX: usize = 1;
 
-/// Records that the client returns at once, at most.
-pub const POLL_RECORDS_MAX: i32 = 10_000;
+/// Records that the client returns at once, at most. Of what a broker has returned, the client decodes twice as many, throws
+/// the rest away, and asks for it again.
+pub const POLL_RECORDS_MAX: i32 = 20_000;
 
-/// Bytes that a broker returns at once, unless the properties say otherwise.
-pub const FETCH_BYTES_MAX: i32 = 16 << 20;
+/// Bytes that a broker returns at once, unless the properties say otherwise: as many as the client decodes of records of 100
+/// bytes. Every partition that is read may be in it, so with more, most of it would be thrown away if there are many. A record
+/// that waits also keeps all that it came with.
+pub const FETCH_BYTES_MAX: i32 = 4 << 20;
 
 /// How long connecting to a broker may take.
 pub const CONNECT_WAIT: Duration = Duration::from_secs(10);

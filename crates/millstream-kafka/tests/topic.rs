@@ -715,6 +715,41 @@ async fn a_slow_partition_is_paused_and_loses_nothing() {
     assert_eq!(stored(&db, "slow").await["a"], sum);
 }
 
+/// Most sinks write each partition by itself, and become slow with many of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_partitions_are_opened_at_once_and_each_continues_as_its_own_load() {
+    each_build(async |db| {
+        let topic = Arc::new(Fake::new(24));
+        let mut wanted = request("many", KEY, "sum:value");
+        let mut sum = 0;
+        let mut known: BTreeMap<i32, i64> = BTreeMap::new();
+        for run in 1..=3u64 {
+            for n in 0..240 {
+                topic.document(n % 24, &format!("key-{}", n % 7), i64::from(n));
+                sum += i64::from(n);
+            }
+            let account = loaded(&db, &wanted, &topic).await.account;
+            assert_eq!((account.partitions.len(), account.counters.read), (24, 240 * run));
+            let loads: BTreeMap<i32, i64> =
+                account.partitions.iter().map(|one| (one.partition, one.receipt.load_id)).collect();
+            assert_eq!(loads.values().collect::<BTreeSet<_>>().len(), 24);
+            assert!(known.is_empty() || known == loads, "the same loads go on");
+            assert!(account.partitions.iter().all(|one| one.offset == 10 * run), "{account:?}");
+            known = loads;
+        }
+        assert_eq!(stored(&db, "many").await.into_values().sum::<i64>(), sum);
+        // One that cannot be opened ends the load, and those that are being opened beside it are released.
+        (240..480).for_each(|n| topic.document(n % 24, "key-0", 0));
+        topic.retain_from(5, 35);
+        assert!(matches!(run(&db, &wanted, &topic).await, Err(Error::Gap { partition: 5, next: 30, first: 35, .. })));
+        wanted.allow_gap = true;
+        let account = loaded(&db, &wanted, &topic).await.account;
+        assert_eq!((account.counters.read, account.partitions[5].gap), (240 * 4 - 5, 5));
+        assert_eq!(stored(&db, "many").await.into_values().sum::<i64>(), sum);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn some_partitions_can_be_loaded_here_and_others_elsewhere() {
     let db = database().await;

@@ -11,11 +11,11 @@ use crate::client::{Client, ClientError, Lot, Marks, Released, Topic};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::limits::{
-    ASSIGN_WAIT, BEAT, OFFSETS_EVERY, PARTITIONS_MAX, POLL_WAIT, POLLS_MAX, RETRIES_SILENT, RETRY_AFTER,
+    ASSIGN_WAIT, BEAT, OFFSETS_EVERY, OPENINGS_MAX, PARTITIONS_MAX, POLL_WAIT, POLLS_MAX, RETRIES_SILENT, RETRY_AFTER,
 };
 use crate::opening::{Opened, Opener, Plan, Tries};
 use crate::partition::Partition;
-use crate::request::{TopicRequest, Until};
+use crate::request::{Begin, TopicRequest, Until};
 use crate::sample;
 use crate::seats::Seats;
 use crate::task::Task;
@@ -165,23 +165,34 @@ impl<'a, C: Client> Loader<'a, C> {
         }
     }
 
-    /// Opens these partitions, in order.
+    /// Opens these partitions: the first one alone, because it may make the table, and then several at once.
     async fn open_all(&mut self, chosen: &[i32], marks: &BTreeMap<i32, Marks>) -> Result<(), Error> {
         let TopicRequest { from, until, partitions, .. } = self.request;
-        for number in chosen {
-            let plan = Plan {
-                begin: *from,
-                others_resumed: partitions.is_none() && self.partitions.values().any(|other| other.resumed),
-                until: marks.get(number).filter(|_| *until == Until::End).map(|marks| marks.end),
-                tries: Tries::Few,
-            };
-            let Some(opened) = Box::pin(self.opener.open(*number, plan)).await? else {
+        let mut chosen = chosen.iter();
+        loop {
+            // Whether others have resumed matters to those that would begin at their end.
+            let in_order = self.partitions.is_empty() || *from == Begin::End;
+            let at_once = if in_order { 1 } else { OPENINGS_MAX };
+            while self.opening.len() < at_once
+                && let Some(number) = chosen.next()
+            {
+                let plan = Plan {
+                    begin: *from,
+                    others_resumed: partitions.is_none() && self.partitions.values().any(|other| other.resumed),
+                    until: marks.get(number).filter(|_| *until == Until::End).map(|marks| marks.end),
+                    tries: Tries::Few,
+                };
+                let (opener, number) = (Arc::clone(&self.opener), *number);
+                self.opening.spawn(async move { (number, Box::pin(opener.open(number, plan)).await) });
+            }
+            let Some(opened) = self.opening.join_next().await else { return Ok(()) };
+            let (_, opened) = joined(opened);
+            let Some(opened) = opened? else {
                 // Nothing else ends it so early, so this does not wait.
                 return Err(EngineError::Stopped(self.around.stop.wait().await).into());
             };
             self.insert(opened);
         }
-        Ok(())
     }
 
     async fn join(&mut self) -> Result<(), Error> {
