@@ -74,8 +74,8 @@ impl Drop for OpenName {
 
 impl Service {
     /// Connects, and checks that loads can work with this server and database. At most so many streams will be open at
-    /// once. They share the request's memory: none has more of it than it leaves to the others. A few of them write at once,
-    /// so that the batches of the rest grow meanwhile.
+    /// once. They share the request's memory: none has more than twice as much of it as it leaves to the others. A few of them
+    /// write at once, and the batches of the rest grow meanwhile.
     ///
     /// # Errors
     /// [`Error::Refused`] when the request is not for streams, or names a layout or a number of streams that is not
