@@ -7,7 +7,7 @@ use std::time::Duration;
 pub const PARTITIONS_MAX: usize = SERVICE_LOADS_MAX as usize;
 
 /// Partitions that are opened at once when a load begins. One waits for the session that they share while others connect.
-pub const OPENINGS_MAX: usize = 4;
+pub const OPENINGS_MAX: usize = 8;
 
 /// Bytes of records that are sent to the engine at once.
 pub const PORTION_BYTES: usize = 256 << 10;
