@@ -97,12 +97,17 @@ impl TopicRequest {
     /// # Errors
     /// [`Error::Refused`].
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let options = [(self.partitions.is_some(), "--partitions"), (self.until == Until::End, "--until end")];
-        match options.iter().find(|(is_asked, _)| *is_asked && self.group.is_some()) {
-            Some((_, option)) => Err(Error::refused(
-                format!("{option} does not go with --group"),
-                "leave it out: a group divides all partitions among its members, until they are stopped",
-            )),
+        let all = "leave it out: a group divides all partitions among its members, until they are stopped";
+        // A partition is opened again whenever it moves.
+        let anew = "leave it out: every partition that moves would begin anew, and count again what others have loaded; \
+                    to start over, name the topic anew: --source-name NAME";
+        let options = [
+            (self.partitions.is_some(), "--partitions", all),
+            (self.until == Until::End, "--until end", all),
+            (!self.load.resume, "--resume off", anew),
+        ];
+        match options.iter().find(|(is_asked, ..)| *is_asked && self.group.is_some()) {
+            Some((_, option, hint)) => Err(Error::refused(format!("{option} does not go with --group"), *hint)),
             None => Ok(()),
         }
     }
@@ -166,7 +171,11 @@ mod tests {
         assert!(request.check().unwrap_err().to_string().contains("--partitions does not go with --group"));
         (request.partitions, request.until) = (None, Until::End);
         assert!(request.check().unwrap_err().to_string().contains("--until end does not go with --group"));
-        request.until = Until::Stopped;
+        (request.until, request.load.resume) = (Until::Stopped, false);
+        let error = request.check().unwrap_err();
+        assert!(error.to_string().contains("--resume off does not go with --group"), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("--source-name")), "{error}");
+        request.load.resume = true;
         assert!(request.check().is_ok());
         assert_eq!(request.chosen(&many).unwrap(), many, "its members divide them");
     }
