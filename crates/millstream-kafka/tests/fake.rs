@@ -261,6 +261,11 @@ impl Fake {
         self.look(|state| state.readers[self.reader].reading.get(&partition).map(|reading| reading.number))
     }
 
+    /// Whether the client gets records of a partition.
+    pub(crate) fn reads(&self, partition: i32) -> bool {
+        self.look(|state| state.readers[self.reader].reading.get(&partition).is_some_and(|reading| !reading.paused))
+    }
+
     /// The next poll also returns this, before everything else, as if it had been on its way for long.
     pub(crate) fn leave_over(&self, lot: Lot) {
         self.own(|reader| reader.left_over.push(lot));

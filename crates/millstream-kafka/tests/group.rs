@@ -256,6 +256,7 @@ async fn a_member_that_sleeps_loses_its_partition_and_nothing_else() {
     topic.document(1, "b", 16);
     let waking = async {
         sleeper.says("partition 0 ends here").await;
+        assert!(!topic.reads(0), "nobody here wants what is read of it");
         sleeper.commits(3).await;
         other.commits(2).await;
         // At last it learns of it.

@@ -22,8 +22,10 @@ pub(super) struct Closed {
 
 impl<C: Client> Loader<'_, C> {
     /// A worker has ended: its partition is read and committed, or its stream has ended. Closing the stream says which.
-    pub(super) fn worker_ended(&mut self, (number, opening, ended): (i32, u64, Result<(), EngineError>)) {
+    pub(super) async fn worker_ended(&mut self, (number, opening, ended): (i32, u64, Result<(), EngineError>)) {
         if self.partitions.get(&number).is_some_and(|partition| partition.is_opening(opening)) {
+            // Else it is read on, for nobody, until the next list of partitions lacks it.
+            self.client.pause(number, true).await;
             self.seats.ended(number);
             self.close_partition(number, None, ended.err());
         }

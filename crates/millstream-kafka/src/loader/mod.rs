@@ -249,7 +249,7 @@ impl<'a, C: Client> Loader<'a, C> {
                     }
                 }
                 Some(opened) = self.opening.join_next() => self.opened(joined(opened))?,
-                Some(ended) = self.workers.join_next() => self.worker_ended(joined(ended)),
+                Some(ended) = self.workers.join_next() => self.worker_ended(joined(ended)).await,
                 Some(heard) = self.asking.join_next() => self.heard(joined(heard))?,
                 () = self.freed.notified() => {}
                 _ = beats.tick() => self.seats.let_go(Instant::now()),
