@@ -103,6 +103,10 @@ pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(3);
 /// The part of that time which a member that lives may take to notice that partitions are not its own any more: one in so many.
 pub const PATIENCE_SHARE: u32 = 4;
 
+/// How long a member may take to release partitions, unless the properties say otherwise. Source: the default of Kafka,
+/// `max.poll.interval.ms`.
+pub const POLL_INTERVAL: Duration = Duration::from_secs(300);
+
 /// Records of a topic from which types are inferred.
 pub const SAMPLE_RECORDS: usize = 1_000;
 

@@ -116,6 +116,7 @@ async fn joined(
         // Nothing is ever fetched, so each call waits for as long as it may.
         .idle_poll_backoff(MEMBER_POLL)
         .metrics_push(false)
+        .max_poll_interval(properties.release_wait())
         .rebalance_listener(listener);
     builder = match properties.protocol {
         Protocol::Consumer => builder.group_protocol(GroupProtocol::Consumer),
@@ -135,9 +136,6 @@ async fn joined(
     }
     if let Some(assignor) = &properties.assignor {
         builder = builder.group_remote_assignor(assignor);
-    }
-    if let Some(interval) = properties.poll_interval {
-        builder = builder.max_poll_interval(interval);
     }
     if let Some(rack) = &properties.rack {
         builder = builder.client_rack(rack);

@@ -2,9 +2,8 @@
 
 use crate::address::broker;
 use crate::error::Error;
-use crate::limits::{PATIENCE_SHARE, PROPERTIES_BYTES_MAX, SESSION_TIMEOUT};
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use crate::limits::{PATIENCE_SHARE, POLL_INTERVAL, RELEASE_SLACK, SESSION_TIMEOUT};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Settings of the client.
@@ -145,22 +144,33 @@ impl Properties {
         self.session_timeout.unwrap_or(SESSION_TIMEOUT) / PATIENCE_SHARE
     }
 
-    /// Reads a file of settings: one a line, `name=value`. Lines that begin with `#` are comments.
+    /// How long a member may take to release partitions. Then its group counts it as gone.
+    pub fn release_wait(&self) -> Duration {
+        self.poll_interval.unwrap_or(POLL_INTERVAL)
+    }
+
+    /// Refuses a drain of a [`Group`](crate::Group) for which these settings leave no time.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub fn check_drain(&self, drain: Duration) -> Result<(), Error> {
+        let (needs, most) = (drain.saturating_add(RELEASE_SLACK), self.release_wait());
+        if needs < most {
+            return Ok(());
+        }
+        Err(Error::refused(
+            format!(
+                "a --drain of {drain:?} lets the group wait for {needs:?}, and after {most:?} (max.poll.interval.ms) it takes \
+                 all partitions away from this process"
+            ),
+            "shorten --drain, or write a longer max.poll.interval.ms into a file for --properties",
+        ))
+    }
+
+    /// Reads settings: one a line, `name=value`. Lines that begin with `#` are comments. `place` names the text in errors.
     ///
     /// # Errors
     /// Names the line. A value is never part of an error, because it may be a password.
-    pub fn read(path: &Path) -> Result<Self, Error> {
-        let file = |error: &std::io::Error| Error::Refused(millstream_model::Refusal::file("read", path, error));
-        let mut text = String::new();
-        let opened = std::fs::File::open(path).map_err(|error| file(&error))?;
-        opened.take(PROPERTIES_BYTES_MAX).read_to_string(&mut text).map_err(|error| file(&error))?;
-        Self::parse(&text, &path.display().to_string())
-    }
-
-    /// As [`Properties::read`], of a text. `place` names it in errors.
-    ///
-    /// # Errors
-    /// As [`Properties::read`].
     pub fn parse(text: &str, place: &str) -> Result<Self, Error> {
         let mut properties = Self::default();
         let (mut protocol, mut mechanism, mut username, mut password) = (None, None, None, None);
@@ -327,8 +337,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
-        let Err(error) = Properties::read(Path::new("/nothing/here")) else { panic!("it is not there") };
-        assert!(error.to_string().contains("/nothing/here"), "{error}");
+    fn a_drain_fits_into_the_time_that_the_group_waits() {
+        let minutes = |n| Duration::from_secs(60 * n);
+        let usual = Properties::default();
+        assert!(usual.check_drain(crate::limits::DRAIN).is_ok() && usual.check_drain(minutes(4)).is_ok());
+        for too_long in [minutes(5), Duration::MAX] {
+            let error = usual.check_drain(too_long).unwrap_err();
+            assert!(error.to_string().contains("after 300s (max.poll.interval.ms)"), "{error}");
+        }
+        let longer = Properties::parse("max.poll.interval.ms=600000\n", "f").unwrap();
+        assert!(longer.check_drain(minutes(5)).is_ok());
+        let shorter = Properties::parse("max.poll.interval.ms=10000\n", "f").unwrap();
+        let error = shorter.check_drain(crate::limits::DRAIN).unwrap_err();
+        assert!(error.to_string().starts_with("a --drain of 5s lets the group wait for 10s"), "{error}");
     }
 }

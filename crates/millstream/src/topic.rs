@@ -4,6 +4,7 @@ use crate::args::duration;
 use crate::failure::Failure;
 use jiff::Timestamp;
 use millstream_engine::{LoadRequest, Tombstone};
+use millstream_host::read_at_most;
 use millstream_kafka::{Address, Begin, Group, Messages, Properties, SCHEME, TopicRequest, Until, limits};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -151,6 +152,9 @@ impl TopicArgs {
             patience: properties.patience(),
             name,
         });
+        if let Some(group) = &request.group {
+            properties.check_drain(group.drain)?;
+        }
         request.allow_gap = self.allow_gap;
         Ok(request)
     }
@@ -158,7 +162,13 @@ impl TopicArgs {
 
 /// The settings of a client of this group, from a file if there is one.
 pub fn properties(file: Option<&Path>, group: Option<&str>) -> Result<Properties, Failure> {
-    let mut properties = file.map(Properties::read).transpose()?.unwrap_or_default();
+    let mut properties = match file {
+        Some(file) => {
+            let text = read_at_most(file, limits::PROPERTIES_BYTES_MAX, None)?;
+            Properties::parse(&text, &file.display().to_string())?
+        }
+        None => Properties::default(),
+    };
     if let (Some(group), Some(other)) = (group, properties.group.as_deref().filter(|other| Some(*other) != group)) {
         let problem = format!("--group {group} and group.id={other} are two groups");
         return Err(Failure::user(problem).hint("leave one of them out"));
@@ -221,6 +231,11 @@ mod tests {
             assert_eq!(group(Some(file.as_path()), same).unwrap().as_deref(), Some("a"));
         }
         assert!(group(Some(file.as_path()), Some("b")).is_err());
+        assert!(group(Some(dir.path().join("absent").as_path()), None).is_err());
+        // A part of the settings is not read in silence.
+        let rest = usize::try_from(limits::PROPERTIES_BYTES_MAX).unwrap();
+        std::fs::write(&file, format!("{}\ngroup.id=a\n", "#".repeat(rest))).unwrap();
+        assert!(group(Some(file.as_path()), None).is_err());
     }
 
     #[test]
