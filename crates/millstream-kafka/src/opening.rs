@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, Lot, Marks};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
-use crate::limits::{ASK_TRIES_MAX, HOLDER_EVERY, HOLDER_LOOKS_SILENT, RETRY_AFTER};
+use crate::limits::{ASK_TRIES_MAX, HOLDER_EVERY, HOLDER_LOOKS_SILENT, RETRIES_SILENT, RETRY_AFTER};
 use crate::partition::{Partition, obstacle_error};
 use crate::request::{Begin, Group, TopicRequest};
 use crate::seats::Wish;
@@ -183,8 +183,14 @@ impl<C: Client> Opener<C> {
         Plan { begin, others_resumed, tries, .. }: Plan,
     ) -> Result<Start, Error> {
         let TopicRequest { address, allow_gap, .. } = &self.request;
+        let say = |message: String| {
+            self.warn(format!(
+                "partition {number} of {} does not answer, and is asked again: {message}",
+                address.topic
+            ));
+        };
         // Asked now, when nobody else loads the partition: earlier, it may have ended before what is committed.
-        let marks = tries.ask(|| self.client.marks(number)).await?;
+        let marks = tries.ask_aloud(say, || self.client.marks(number)).await?;
         let from = match (begin, watermark) {
             (Begin::End, None) if others_resumed => {
                 if marks.first < marks.end {
@@ -198,7 +204,7 @@ impl<C: Client> Opener<C> {
             }
             (Begin::End, None) => marks.end,
             (Begin::Time(ms), None) => {
-                let found = tries.ask(|| self.client.offset_at(number, ms)).await?;
+                let found = tries.ask_aloud(say, || self.client.offset_at(number, ms)).await?;
                 found.unwrap_or(marks.end).clamp(marks.first, marks.end)
             }
             _ => marks.first,
@@ -252,16 +258,27 @@ pub(crate) enum Tries {
 
 impl Tries {
     /// Asks. No async closure: the compiler would not see that a task which asks may change its thread.
-    pub(crate) async fn ask<T, F>(self, mut question: impl FnMut() -> F) -> Result<T, Error>
+    pub(crate) async fn ask<T, F>(self, question: impl FnMut() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, ClientError>>,
     {
-        let mut tries = 0;
+        self.ask_aloud(drop, question).await
+    }
+
+    /// Asks, and says why the client is asked again if that lasts.
+    async fn ask_aloud<T, F>(self, say: impl Fn(String), mut question: impl FnMut() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, ClientError>>,
+    {
+        let mut tries = 0_u32;
         loop {
-            tries += 1;
+            tries = tries.saturating_add(1);
             match question().await {
                 Ok(answer) => return Ok(answer),
-                Err(ClientError::Passing(_)) if matches!(self, Self::Many) || tries < ASK_TRIES_MAX => {
+                Err(ClientError::Passing(message)) if matches!(self, Self::Many) || tries < ASK_TRIES_MAX => {
+                    if tries >= RETRIES_SILENT && tries.is_power_of_two() {
+                        say(message);
+                    }
                     sleep(RETRY_AFTER).await;
                 }
                 Err(error) => return Err(error.into()),

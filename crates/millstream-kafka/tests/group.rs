@@ -1,6 +1,6 @@
 //! Members of a group load one topic, and a test decides as their group would: in any order, too early and too late.
 
-use crate::fake::Fake;
+use crate::fake::{Fake, Questions};
 use crate::scene::{Warnings, request, run, stored, surroundings, total};
 use millstream_engine::{StopReason, Surroundings};
 use millstream_kafka::{Begin, ClientError, Error, Group, Lot, Outcome, TopicRequest, Until, load};
@@ -438,6 +438,28 @@ async fn a_partition_with_lost_records_ends_its_member_which_leaves_the_group() 
     assert!(matches!(outcome.error, Some(Error::Gap { partition: 0, next: 1, .. })), "{outcome:?}");
     assert!(!topic.is_member());
     assert_eq!(total(&db.client().await, "gap").await, 3);
+}
+
+/// A partition without a leader cannot be opened. Nobody would know why nothing of it is loaded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_partition_that_does_not_answer_when_it_is_opened_is_named() {
+    let db = database().await;
+    let topic = Arc::new(Fake::new(2));
+    (0..2).for_each(|number| topic.document(number, "a", 1));
+    let process = Process::new(&db, Arc::clone(&topic), &wanted("silent"));
+    let deciding = async {
+        process.joins().await;
+        topic.assigned(&[1]);
+        process.commits(1).await;
+        topic.questions(Questions::Failed(ClientError::Passing("it has no leader".into())));
+        topic.assigned(&[0]);
+        process.says("partition 0 of orders does not answer, and is asked again: it has no leader").await;
+        topic.questions(Questions::Answered);
+        process.commits(2).await;
+        process.stop();
+    };
+    let (outcome, ()) = tokio::join!(process.load(), deciding);
+    ended_well(&outcome);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
