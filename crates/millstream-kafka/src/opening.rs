@@ -1,6 +1,6 @@
 //! The opening of a partition: its load is locked, its watermark is read, and the topic is asked where it continues.
 
-use crate::client::{Client, ClientError, Lot, Marks};
+use crate::client::{Client, ClientError, Lot, Marks, Topic};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::limits::{ASK_TRIES_MAX, HOLDER_EVERY, HOLDER_LOOKS_SILENT, RETRIES_SILENT, RETRY_AFTER};
@@ -183,6 +183,15 @@ impl<C: Client> Opener<C> {
         Plan { begin, others_resumed, tries, .. }: Plan,
     ) -> Result<Start, Error> {
         let TopicRequest { address, allow_gap, .. } = &self.request;
+        // The process may be much older than this opening.
+        if matches!(tries, Tries::Many)
+            && let Ok(Topic { id, .. }) = self.client.topic().await
+            && self.print.is_other_topic(Fingerprint::of_topic(id))
+        {
+            let next = watermark.map_or(0, |watermark| watermark.offset);
+            let obstacle = Obstacle::Replaced("the topic was made again");
+            return Err(obstacle_error(&address.topic, (number, load_id), obstacle, (next, 0)));
+        }
         let say = |message: String| {
             self.warn(format!(
                 "partition {number} of {} does not answer, and is asked again: {message}",

@@ -462,6 +462,33 @@ async fn a_partition_that_does_not_answer_when_it_is_opened_is_named() {
     ended_well(&outcome);
 }
 
+/// A process without partitions does not see by what it reads that the topic is another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_topic_that_is_made_again_while_a_member_has_none_of_it_is_refused() {
+    let db = database().await;
+    let topic = Arc::new(Fake::new(1));
+    topic.document(0, "a", 1);
+    let mut alone = wanted("again");
+    (alone.group, alone.until) = (None, Until::End);
+    run(&db, &alone, &topic).await.unwrap();
+    let process = Process::new(&db, Arc::clone(&topic), &wanted("again"));
+    let deciding = async {
+        process.joins().await;
+        topic.make_again(true);
+        // Nothing is where the last record was, as after compaction.
+        topic.hidden(0, 1);
+        topic.document(0, "a", 2);
+        topic.assigned(&[0]);
+        process.commits(1).await;
+    };
+    let outcome = tokio::select! {
+        outcome = process.load() => outcome,
+        () = deciding => panic!("what it loads is another topic"),
+    };
+    assert!(matches!(outcome.error, Some(Error::Replaced { partition: 0, next: 1, .. })), "{outcome:?}");
+    assert_eq!(total(&db.client().await, "again").await, 1);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn errors_of_a_group_that_pass_are_said_and_others_end_the_load() {
     let db = database().await;
