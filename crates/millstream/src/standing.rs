@@ -24,18 +24,18 @@ pub struct Standing {
     state: Option<String>,
     /// The offset before which all is committed.
     offset: Option<u64>,
-    /// The offset behind the last record.
-    end: u64,
+    /// The offset behind the last record. `None` if the partition does not answer.
+    end: Option<u64>,
     /// Offsets between the two that the topic still has. Some of them may have no record.
-    lag: u64,
+    lag: Option<u64>,
 }
 
 /// How partitions are shown to people.
 pub const COLUMNS: &[Column<Standing>] = &[
     ("partition", Align::Right, |one| one.partition.to_string()),
-    ("lag", Align::Right, |one| quantity::count(one.lag)),
+    ("lag", Align::Right, |one| one.lag.map_or_else(|| "?".to_owned(), quantity::count)),
     ("offset", Align::Right, |one| one.offset.map_or_else(|| "-".to_owned(), |offset| offset.to_string())),
-    ("end", Align::Right, |one| one.end.to_string()),
+    ("end", Align::Right, |one| one.end.map_or_else(|| "?".to_owned(), |end| end.to_string())),
     ("owner", Align::Left, owner),
     ("load", Align::Right, |one| one.load_id.map_or_else(|| "-".to_owned(), |load_id| load_id.to_string())),
     ("state", Align::Left, |one| one.state.clone().unwrap_or_else(|| "-".to_owned())),
@@ -52,8 +52,11 @@ fn owner(one: &Standing) -> String {
     }
 }
 
-/// The partitions of a topic, each with its name as a stream, as the members of a group and the database know them.
-pub fn standings(partitions: &[(i32, String, Marks)], members: &[Member], loads: &[StreamLoad]) -> Vec<Standing> {
+/// A partition of a topic, its name as a stream, and where it begins and ends, if it answers.
+pub type Known = (i32, String, Option<Marks>);
+
+/// The partitions of a topic as the members of a group and the database know them.
+pub fn standings(partitions: &[Known], members: &[Member], loads: &[StreamLoad]) -> Vec<Standing> {
     let mut standings = Vec::new();
     for (number, name, marks) in partitions {
         let owner = members.iter().find(|member| member.partitions.contains(number));
@@ -68,8 +71,8 @@ pub fn standings(partitions: &[(i32, String, Marks)], members: &[Member], loads:
                 collection: load.map(|load| load.collection.clone()),
                 state: load.map(|load| load.state.clone()),
                 offset,
-                end: marks.end,
-                lag: marks.end.saturating_sub(offset.unwrap_or(0).max(marks.first)),
+                end: marks.map(|marks| marks.end),
+                lag: marks.map(|marks| marks.end.saturating_sub(offset.unwrap_or(0).max(marks.first))),
             }
         };
         // The topic may be loaded into several collections.
@@ -89,8 +92,9 @@ mod tests {
 
     #[test]
     fn each_partition_has_its_owner_its_loads_and_its_lag() {
-        let partition = |number, first, end| (number, format!("kafka:t/{number}"), Marks { first, end });
-        let partitions = [partition(0, 5, 1_205), partition(1, 40, 50), partition(2, 0, 7)];
+        let partition = |number, first, end| (number, format!("kafka:t/{number}"), Some(Marks { first, end }));
+        let without_leader = (3, "kafka:t/3".to_owned(), None);
+        let partitions = [partition(0, 5, 1_205), partition(1, 40, 50), partition(2, 0, 7), without_leader];
         let member = |id: &str, instance: Option<&str>, partitions: &[i32]| Member {
             id: id.to_owned(),
             instance: instance.map(str::to_owned),
@@ -106,7 +110,12 @@ mod tests {
             state: "running".to_owned(),
             committed,
         };
-        let loads = [load(3, 0, "public.a", Some(205)), load(4, 1, "public.a", Some(20)), load(9, 0, "public.b", None)];
+        let loads = [
+            load(3, 0, "public.a", Some(205)),
+            load(4, 1, "public.a", Some(20)),
+            load(9, 0, "public.b", None),
+            load(5, 3, "public.a", Some(30)),
+        ];
         let standings = standings(&partitions, &members, &loads);
         let lines: Vec<String> = Table::of(&standings, COLUMNS)
             .text(None)
@@ -119,9 +128,12 @@ mod tests {
             "0 1,200 - 1205 89abcdef at 10.0.0.7 9 running public.b",
             "1 10 20 50 east at 10.0.0.7 4 running public.a",
             "2 7 - 7 nobody - - -",
+            "3 ? 30 ? nobody 5 running public.a",
         ];
         assert_eq!(lines, expected);
         let json = serde_json::to_value(&standings[2]).unwrap();
         assert_eq!((json["lag"].as_u64(), json["instance"].as_str()), (Some(10), Some("east")));
+        let json = serde_json::to_value(&standings[4]).unwrap();
+        assert!(json["lag"].is_null() && json["offset"] == 30, "{json}");
     }
 }

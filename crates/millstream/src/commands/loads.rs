@@ -135,10 +135,14 @@ async fn group(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
     let client = millstream_kafka::connect(address, &properties).await?;
     let mut numbers = client.topic().await.map_err(millstream_kafka::Error::from)?.partitions;
     numbers.sort_unstable();
-    let mut partitions = Vec::new();
+    let (mut partitions, mut silent) = (Vec::new(), Vec::new());
     for number in numbers {
-        let marks = client.marks(number).await.map_err(millstream_kafka::Error::from)?;
+        let marks = client.marks(number).await.map_err(|error| silent.push((number, error))).ok();
         partitions.push((number, address.source(args.source_name.as_deref(), number), marks));
+    }
+    if let [(number, error), others @ ..] = silent.as_slice() {
+        let others = if others.is_empty() { String::new() } else { format!("; others like it: {}", others.len()) };
+        note(&format!("warning: partition {number} does not say where it ends: {error}{others}"));
     }
     let members = client.members().await.map_err(millstream_kafka::Error::from)?;
     let names: Vec<String> = partitions.iter().map(|(_, name, _)| name.clone()).collect();
