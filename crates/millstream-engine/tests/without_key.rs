@@ -311,6 +311,32 @@ async fn a_collection_remembers_it_and_refuses_what_does_not_fit() {
     .await;
 }
 
+/// The rows that are stored would come back without the member, or with another value of it.
+#[tokio::test]
+async fn a_load_is_refused_while_a_column_would_not_give_back_what_was_left_out() {
+    each_build(async |db| {
+        let files = Files::new();
+        let mut wanted = request("both", "n:bigint,id:text", &[files.write("a", "{\"id\":\"a\",\"n\":1,\"v\":2}\n")]);
+        wanted.doc = Some(DocumentForm::WithoutKey);
+        run(&db.url(), &wanted).await;
+        (wanted.doc, wanted.key, wanted.resume) = (None, KeyRequest::parse_list("n,id").expect("a key"), false);
+        execute(&db, "alter table public.both alter column n type numeric").await;
+        let error = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err("n would be lost");
+        let said = format!("{error}; {}", error.hint().expect("a way out"));
+        assert!(said.contains("stored without n, which the column n of type bigint gave back"), "{said}");
+        let back = "alter table \"public\".\"both\" alter column \"n\" type bigint using \"n\"::bigint";
+        assert!(said.contains(back), "{said}");
+        execute(&db, back).await;
+        run(&db.url(), &wanted).await;
+        // It still gives back whole numbers.
+        execute(&db, "alter table public.both alter column n type integer").await;
+        run(&db.url(), &wanted).await;
+        assert_eq!(equal(&db, &wanted).await, 1);
+        assert_eq!(number(&db, "select count(*) from public.both where doc ? 'n'").await, 0);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_trigger_that_changes_keys_is_warned_of() {
     each_build(async |db| {

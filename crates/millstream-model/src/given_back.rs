@@ -33,6 +33,12 @@ impl KeyType {
             _ => false,
         }
     }
+
+    /// Whether a column of this type still gives back the same values when it has got another type.
+    pub fn gives_back_as(self, other: Self) -> bool {
+        let is_whole = |one| matches!(one, Self::Bigint | Self::Integer | Self::Smallint);
+        self == other || is_whole(self) && is_whole(other) || self.is_text() && other.is_text()
+    }
 }
 
 /// Whether a number has only digits, as PostgreSQL prints it. JSON has no zeros in front.
@@ -54,6 +60,21 @@ fn is_plain_uuid(text: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::KEY_TYPES;
+
+    #[test]
+    fn a_column_with_another_type_gives_back_other_values() {
+        for (was, now, stays) in [
+            (KeyType::Bigint, KeyType::Bigint, true),
+            (KeyType::Smallint, KeyType::Bigint, true),
+            (KeyType::Varchar(Some(9)), KeyType::Text, true),
+            (KeyType::Bigint, KeyType::Numeric, false),
+            (KeyType::Bigint, KeyType::Text, false),
+            (KeyType::Text, KeyType::Uuid, false),
+            (KeyType::Date, KeyType::Text, false),
+        ] {
+            assert_eq!((was.gives_back_as(now), now.gives_back_as(was)), (stays, stays), "{was} {now}");
+        }
+    }
 
     #[test]
     fn a_value_that_postgresql_would_spell_otherwise_is_not_given_back() {

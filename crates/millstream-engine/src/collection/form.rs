@@ -3,22 +3,25 @@
 use crate::error::Error;
 use crate::merge::Mode;
 use crate::request::LoadRequest;
-use millstream_model::{DocumentForm, KEY_TYPES, KeySpec};
-use millstream_store::TypedColumn;
+use millstream_model::{DocumentForm, KEY_TYPES, KeyColumn, KeySpec};
+use millstream_pg::{quote_identifier, quote_name};
+use millstream_store::{Known, TypedColumn};
 
 /// What the collection stores of the documents of a load: as recorded, or if nothing is recorded, as the request asks.
 ///
 /// # Errors
-/// [`Error::Collection`] when the request asks for something else than is recorded, or for what cannot be left out.
+/// [`Error::Collection`] when the request asks for something else than is recorded, or for what cannot be left out, or when
+/// a column would not give back what was left out any more.
 pub(super) fn agreed(
     request: &LoadRequest,
-    recorded: Option<DocumentForm>,
+    known: Option<&Known>,
     key: &KeySpec,
     mode: &Mode,
     columns: &[TypedColumn],
 ) -> Result<DocumentForm, Error> {
     let refuse =
         |problem: String, hint: String| Error::Collection { collection: request.collection.clone(), problem, hint };
+    let recorded = known.map(|known| known.doc);
     if let (Some(asked), Some(recorded)) = (request.doc, recorded)
         && asked != recorded
     {
@@ -29,6 +32,23 @@ pub(super) fn agreed(
         return Err(refuse(
             format!("its documents are stored {is}, and --doc {} asks for something else", asked.name()),
             "leave out --doc, or load into another collection".to_owned(),
+        ));
+    }
+    if let Some((was, now)) = known.and_then(|known| altered_type(known, key)) {
+        let (column, kept) = (quote_identifier(&was.name), was.key_type.column());
+        let collation = if kept.is_text() { " collate \"C\"" } else { "" };
+        return Err(refuse(
+            format!(
+                "its documents are stored without {}, which the column {} of type {kept} gave back; it has the type {} now",
+                was.path_text(),
+                was.name,
+                now.key_type
+            ),
+            format!(
+                "alter table {} alter column {column} type {kept}{collation} using {column}::{kept}; \
+                 or load into another collection",
+                quote_name(&request.collection)
+            ),
         ));
     }
     let form = recorded.or(request.doc).unwrap_or_default();
@@ -67,6 +87,14 @@ pub(super) fn agreed(
         ));
     }
     Ok(form)
+}
+
+/// A column of the key that has got a type which does not give back what was left out, as it was and as it is.
+fn altered_type<'k>(known: &'k Known, key: &'k KeySpec) -> Option<(&'k KeyColumn, &'k KeyColumn)> {
+    known.doc.left_out(&known.key.columns).into_iter().find_map(|was| {
+        let now = key.columns.iter().find(|now| now.name == was.name)?;
+        (!was.key_type.gives_back_as(now.key_type)).then_some((was, now))
+    })
 }
 
 /// A warning if checks may expect members that are left out.
@@ -120,15 +148,45 @@ mod tests {
         asked: Option<DocumentForm>,
         recorded: Option<DocumentForm>,
     ) -> Result<DocumentForm, String> {
+        let known = recorded.map(|doc| Known { key: spec(key), doc });
+        refused_or_found(key, mode, columns, asked, known.as_ref()).map_err(|error| error.to_string())
+    }
+
+    fn refused_or_found(
+        key: &str,
+        mode: &str,
+        columns: &[&str],
+        asked: Option<DocumentForm>,
+        known: Option<&Known>,
+    ) -> Result<DocumentForm, Error> {
         let requested = KeyRequest::parse_list(key).unwrap();
-        let spec = KeySpec::from_requests(&requested).unwrap();
         let mut request = LoadRequest::new("t".parse().unwrap(), requested, Vec::new());
         request.doc = asked;
         let columns: Vec<TypedColumn> = columns.iter().map(|text| text.parse().unwrap()).collect();
-        agreed(&request, recorded, &spec, &mode.parse().unwrap(), &columns).map_err(|error| {
-            assert!(error.hint().is_some(), "{error}");
-            error.to_string()
-        })
+        let found = agreed(&request, known, &spec(key), &mode.parse().unwrap(), &columns);
+        found.inspect_err(|error| assert!(error.hint().is_some(), "{error}"))
+    }
+
+    fn spec(key: &str) -> KeySpec {
+        KeySpec::from_requests(&KeyRequest::parse_list(key).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_type_that_gives_back_other_values_is_refused() {
+        let known = |key| Known { key: spec(key), doc: DocumentForm::WithoutKey };
+        for (was, now) in [("id:bigint,n:text", "id:numeric,n:text"), ("id:bigint", "id:text"), ("id:text", "id:uuid")]
+        {
+            let error = refused_or_found(now, "replace", &[], None, Some(&known(was))).unwrap_err();
+            assert!(error.to_string().contains("are stored without id, which the column id of type"), "{error}");
+            assert!(error.hint().is_some_and(|hint| hint.contains("alter column \"id\" type")), "{error}");
+        }
+        for (was, now) in
+            [("id:integer", "id:bigint"), ("id:varchar(9)", "id:text"), ("n:numeric,id:text", "n:text,id:text")]
+        {
+            assert!(refused_or_found(now, "replace", &[], None, Some(&known(was))).is_ok(), "{was}");
+        }
+        let whole = Known { doc: DocumentForm::Whole, ..known("id:bigint") };
+        assert!(refused_or_found("id:text", "replace", &[], None, Some(&whole)).is_ok());
     }
 
     #[test]

@@ -143,7 +143,7 @@ pub(crate) async fn foresee(
     let Typed { columns, reasons: column_reasons, warnings: others } = typed::required(request, &table, feed).await?;
     warnings.extend(others.into_iter().chain(warning));
     warnings.extend(millstream_store::foreign_code(client, schema, table.oid, Access::Write).await?);
-    let doc = form::agreed(request, known.map(|known| known.doc), &key, &mode, &columns)?;
+    let doc = form::agreed(request, known.as_ref(), &key, &mode, &columns)?;
     let has_checks = !(request.checks.is_empty() && table.checks.is_empty());
     warnings.extend(form::warning(doc, &key, has_checks));
     let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
