@@ -191,7 +191,8 @@ async fn rows_that_an_adopted_table_had_stay_and_missing_ones_are_deleted_by_key
             "create table public.things (id text collate \"C\" primary key, doc jsonb not null);
              insert into public.things
              select 'k' || g, jsonb_build_object('id', 'k' || g, 'old', true) from generate_series(1, 100) g;
-             insert into public.things values ('odd', '{\"id\": \"another\", \"old\": true}'), ('bare', '{}')",
+             insert into public.things values ('odd', '{\"id\": \"another\", \"old\": true}'), ('bare', '{}'),
+                                             ('list', '[1]'), ('null', 'null')",
         )
         .await;
         let new = "{\"id\":\"k1\",\"new\":true}\n{\"id\":\"k2\",\"old\":true}\n";
@@ -214,17 +215,21 @@ async fn rows_that_an_adopted_table_had_stay_and_missing_ones_are_deleted_by_key
             // What a row says itself counts.
             ("odd", "{\"id\": \"another\", \"old\": true}"),
             ("bare", "{\"id\": \"bare\"}"),
+            // What is no object has no members.
+            ("list", "[1]"),
+            ("null", "null"),
         ] {
             assert_eq!(stored(id).await, document);
         }
         // A dump that lacks three of the rows.
         let dump: String = (4..=100).map(|n| format!("{{\"id\":\"k{n}\",\"old\":true}}\n")).collect();
-        let mut wanted =
-            request("things", "id", &[files.write("dump", dump + "{\"id\":\"odd\"}\n{\"id\":\"bare\"}\n")]);
+        let others: String =
+            ["odd", "bare", "list", "null"].iter().map(|id| format!("{{\"id\":\"{id}\"}}\n")).collect();
+        let mut wanted = request("things", "id", &[files.write("dump", dump + &others)]);
         wanted.delete_missing = Some(DeleteMissing::new(10.0, std::env::temp_dir()));
         assert_eq!(run(&db.url(), &wanted).await.receipt.deleted_missing, 3);
         wanted.delete_missing = None;
-        assert_eq!(equal(&db, &wanted).await, 99);
+        assert_eq!(equal(&db, &wanted).await, 101);
         assert_eq!(number(&db, "select count(*) from public.things where doc ? 'id'").await, 0);
     })
     .await;

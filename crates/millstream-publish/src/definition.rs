@@ -249,8 +249,9 @@ mod tests {
         let (keys, source) = ([key("id"), key("at")], ["\"id\"", "\"at\"", "doc"].map(str::to_owned));
         let without = (&keys[..], DocumentForm::WithoutKey);
         let derivation = Derivation::asked("t".into(), without, &definition, &[], &source, |_| None);
-        let document = "(pg_catalog.jsonb_build_object('id'::pg_catalog.text, stored.\"id\", 'at'::pg_catalog.text, \
-                        stored.\"at\") operator(pg_catalog.||) stored.doc)";
+        let document = "(case pg_catalog.jsonb_typeof(stored.doc) when 'object' then \
+                        pg_catalog.jsonb_build_object('id'::pg_catalog.text, stored.\"id\", 'at'::pg_catalog.text, \
+                        stored.\"at\") operator(pg_catalog.||) stored.doc else stored.doc end)";
         assert_eq!(derivation.document(), document);
         assert_eq!(
             derivation.rows("where true"),

@@ -4,7 +4,8 @@ use millstream_model::{DocumentForm, KeyColumn};
 use millstream_pg::{quote_identifier, quote_literal};
 
 /// SQL for the document of a row: its `doc`, with the members that only the columns of its key have. `row` is the alias of
-/// the table, or of what is read in its place. If `doc` has such a member itself, that one counts.
+/// the table, or of what is read in its place. If `doc` has such a member itself, that one counts. An adopted table may hold
+/// values that are no objects, which have no members.
 pub fn whole_document(form: DocumentForm, key: &[KeyColumn], row: &str) -> String {
     let member = |column: &&KeyColumn| {
         let name = column.path.first().map_or_else(String::new, |name| quote_literal(name));
@@ -14,7 +15,11 @@ pub fn whole_document(form: DocumentForm, key: &[KeyColumn], row: &str) -> Strin
     if members.is_empty() {
         return format!("{row}.doc");
     }
-    format!("(pg_catalog.jsonb_build_object({}) operator(pg_catalog.||) {row}.doc)", members.join(", "))
+    let members = format!("pg_catalog.jsonb_build_object({})", members.join(", "));
+    format!(
+        "(case pg_catalog.jsonb_typeof({row}.doc) when 'object' then {members} operator(pg_catalog.||) {row}.doc \
+         else {row}.doc end)"
+    )
 }
 
 #[cfg(test)]
@@ -30,7 +35,8 @@ mod tests {
         assert_eq!(whole_document(DocumentForm::Whole, &key, "t"), "t.doc");
         assert_eq!(
             whole_document(DocumentForm::WithoutKey, &key, "t"),
-            "(pg_catalog.jsonb_build_object('a''b'::pg_catalog.text, t.\"De\") operator(pg_catalog.||) t.doc)"
+            "(case pg_catalog.jsonb_typeof(t.doc) when 'object' then \
+             pg_catalog.jsonb_build_object('a''b'::pg_catalog.text, t.\"De\") operator(pg_catalog.||) t.doc else t.doc end)"
         );
     }
 }
