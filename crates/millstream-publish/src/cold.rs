@@ -10,6 +10,7 @@ use millstream_model::shell_word;
 use millstream_pg::advisory::{COMPACTION, FREEZE};
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::collections::Collection;
+use millstream_store::models::TRIGGER_PREFIX;
 use millstream_store::{Judged, Schema, TableMark, await_openings, lock_unfinished, segments, truncation};
 use serde::Serialize;
 use tokio_postgres::{Client, GenericClient, Row};
@@ -80,8 +81,8 @@ pub async fn cold_estimate(client: &Client, schema: &Schema, collection: &Collec
 }
 
 /// Rewrites the table of a collection in the order of its key, with full pages, in one transaction: if it does not end, the
-/// table stays as it was. Long documents that come later are compressed by lz4 if the server has it (`lz4`). Nobody can use
-/// the table meanwhile. It takes writes afterwards. `warn` hears what is odd about the table.
+/// table stays as it was. Long documents that come later are compressed by lz4 if the server has it (`lz4`), unless the table
+/// has read models. Nobody can use the table meanwhile. It takes writes afterwards. `warn` hears what is odd about the table.
 ///
 /// # Errors
 /// [`Error::Refused`] as [`cold_estimate`], and when the table is truncated or rewritten meanwhile; `LoadRunning` while a
@@ -166,7 +167,7 @@ fn statements(facts: &Row, collection: &Collection, lz4: bool) -> String {
     let full = format!("set (fillfactor = {COLD_FILLFACTOR})");
     let mut all = vec![format!("alter table {table} {full}"), format!("alter index {quoted} {full}")];
     // Altering the column would make its models count everything as changed.
-    if lz4 && facts.get::<_, Option<bool>>("has_lz4") == Some(false) {
+    if lz4 && !facts.get::<_, bool>("has_models") && facts.get::<_, Option<bool>>("has_lz4") == Some(false) {
         all.push(format!("alter table {table} alter column doc set {COMPRESSION}"));
     }
     all.push(format!("cluster {table} using {}", quote_identifier(index)));
@@ -201,7 +202,7 @@ async fn require_rewritable(
 ) -> Result<Row, Error> {
     let mut key: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).collect();
     key.sort_unstable();
-    let facts = client.query_opt(include_str!("cold.sql"), &[&collection.table_oid, &key]).await?;
+    let facts = client.query_opt(include_str!("cold.sql"), &[&collection.table_oid, &key, &TRIGGER_PREFIX]).await?;
     let facts = facts.ok_or_else(|| gone(collection))?;
     let name = &collection.name;
     let refuse = |why: &str, out: String| Err(Error::refused(format!("{name} cannot be rewritten: {why}"), out));

@@ -1,5 +1,5 @@
 -- What decides whether a table can be rewritten in the order of its key, what it takes on disk, and what undoes the change
--- of its options. $2: the key's columns, sorted by bytes.
+-- of its options. $2: the key's columns, sorted by bytes. $3: how the names of the triggers begin that listen for models.
 select
     pg_catalog.pg_get_userbyid(c.relowner)::text as owner,
     pg_catalog.pg_has_role(c.relowner, 'usage') as owns,
@@ -25,6 +25,11 @@ select
         from pg_catalog.pg_attribute a
         where a.attrelid = c.oid and a.attname = 'doc' and not a.attisdropped
     ) as has_lz4,
+    exists (
+        select
+        from pg_catalog.pg_trigger t
+        where t.tgrelid = c.oid and pg_catalog.starts_with(t.tgname::text, $3::text)
+    ) as has_models,
     pg_catalog.pg_relation_size(c.oid) as heap_bytes,
     case when c.reltoastrelid <> 0::oid then pg_catalog.pg_total_relation_size(c.reltoastrelid) else 0::bigint end
         as toast_bytes,

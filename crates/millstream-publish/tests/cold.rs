@@ -143,6 +143,24 @@ async fn models_stay_and_see_only_what_changes_afterwards() {
     .await;
 }
 
+/// A table of somebody else's compresses as the server does. To change that would let a model count everything as changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_of_an_adopted_table_sees_no_change_either() {
+    every_build(async |db| {
+        let (url, files, client) = (db.url(), Files::new(), db.client().await);
+        let made = "create table public.own (id varchar(20) collate \"C\" primary key, doc jsonb not null)";
+        client.batch_execute(made).await.unwrap();
+        let text = Stream::random(&mut fastrand::Rng::with_seed(6), 500, 400).text;
+        run(&url, &adopting("own", "id", &files, &text)).await;
+        publish_on(&db, &wanted("own", "model", &["value:int=value"], &["value"], None)).await.unwrap();
+        refresh_on(&db, &["model"], None).await.unwrap();
+        cold(&url, "own").await.0.unwrap();
+        let refreshed = refresh_on(&db, &["model"], None).await.unwrap();
+        assert_eq!((refreshed[0].way, refreshed[0].rows), ("incremental", 0));
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_load_that_stopped_resumes_afterwards_and_one_that_was_truncated_starts_over() {
     every_build(async |db| {
