@@ -172,6 +172,19 @@ impl Service {
         Ok(millstream_store::holder(client, schema, &quote_name(collection), name, control.group()).await?)
     }
 
+    /// The collection into which another process of the group loads one of the streams of these names, if it is another one
+    /// than this one. Each of the two would get a part of the documents. `None` for a service that is in no group.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn elsewhere(&self, names: &[String]) -> Result<Option<String>, Error> {
+        let (control, LoadRequest { collection, schema, .. }) = (&self.shared.control, &self.request);
+        let Some(group) = control.group() else { return Ok(None) };
+        let session = control.session().await?;
+        let client = &session.connection.client;
+        Ok(millstream_store::elsewhere(client, schema, &quote_name(collection), names, group).await?)
+    }
+
     /// Ends the run of a load that another process of the group does not end itself, because it was stopped or cannot be
     /// reached. What that run has committed stays; what it had in flight is rolled back, and it commits nothing more, whenever
     /// it wakes. The stream can then be opened here. For a holder that is not [`of_group`](Holder::of_group), wait instead.

@@ -530,6 +530,41 @@ async fn types_of_a_new_collection_are_inferred_before_a_process_joins() {
     assert_eq!(db.client().await.query_one(sql, &[]).await.unwrap().get::<_, String>(0), "bigint");
 }
 
+/// A group divides the topic: of two tables, each would lack what the other one has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_members_of_a_group_load_into_one_collection() {
+    each_build(async |db| {
+        let topic = Arc::new(Fake::new(2));
+        topic.document(0, "a", 1);
+        let process = Process::new(&db, Arc::clone(&topic), &wanted("one"));
+        let deciding = async {
+            process.joins().await;
+            topic.assigned(&[0, 1]);
+            process.commits(1).await;
+            let second = Arc::new(topic.another());
+            let error = run(&db, &wanted("other"), &second).await.unwrap_err();
+            assert!(error.to_string().contains("load it into one; other would get a part"), "{error}");
+            assert!(!second.is_member());
+            // A group of its own gets all of the topic.
+            let mut own = wanted("other");
+            own.group = Some(Group::new("h"));
+            let other = Process::new(&db, second, &own);
+            let loading = async {
+                other.joins().await;
+                other.topic.assigned(&[0, 1]);
+                other.commits(1).await;
+                other.stop();
+            };
+            let (outcome, ()) = tokio::join!(other.load(), loading);
+            ended_well(&outcome);
+            process.stop();
+        };
+        let (outcome, ()) = tokio::join!(process.load(), deciding);
+        ended_well(&outcome);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_a_group_decides_by_itself_is_not_asked_for() {
     let db = database().await;

@@ -47,10 +47,7 @@ pub async fn holder(
     name: &str,
     group: Option<LockKey>,
 ) -> Result<Option<Holder>, Error> {
-    let (class, number) = match group {
-        Some(LockKey::Two(class, number)) => (Some(class), Some(number)),
-        _ => (None, None),
-    };
+    let (class, number) = numbers(group);
     let sql = fill!(include_str!("holder.sql"), schema, locked = schema.load_locked("l.load_id"));
     let row = client.query_opt(&sql, &[&table, &name, &class, &number]).await?;
     Ok(row.map(|row| Holder {
@@ -60,6 +57,32 @@ pub async fn holder(
         address: row.get("address"),
         of_group: row.get("of_group"),
     }))
+}
+
+/// The collection, if it is another one than that of `table`, into which another session of a group loads one of the streams of
+/// these names. `table` is quoted. `group` is the lock that the sessions of the group share.
+///
+/// # Errors
+/// The server's.
+pub async fn elsewhere(
+    client: &Client,
+    schema: &Schema,
+    table: &str,
+    names: &[String],
+    group: LockKey,
+) -> Result<Option<String>, Error> {
+    let (class, number) = numbers(Some(group));
+    let sql = fill!(include_str!("holder_elsewhere.sql"), schema, locked = schema.load_locked("l.load_id"));
+    let row = client.query_opt(&sql, &[&table, &names, &class, &number]).await?;
+    Ok(row.map(|row| row.get(0)))
+}
+
+/// The two numbers of a lock.
+fn numbers(lock: Option<LockKey>) -> (Option<i32>, Option<i32>) {
+    match lock {
+        Some(LockKey::Two(class, number)) => (Some(class), Some(number)),
+        _ => (None, None),
+    }
 }
 
 /// Ends the run of a load that another session does not end itself, and that session. What the run has committed stays, and it

@@ -56,7 +56,7 @@ pub use definition::{Column, Definition, Resolved};
 pub use error::Error;
 pub use freeze::{FROZEN_TRIGGER, allow_writes, refuse_frozen, refuse_writes, unfreeze_hint};
 pub use given_sql::{GivenSql, names_in_sql};
-pub use holder::{Holder, holder, take_over};
+pub use holder::{Holder, elsewhere, holder, take_over};
 pub use lane::{Advance, RejectedDocument, insert_rejects};
 pub use load::{Identity, await_openings, slots_of_lane};
 pub use loads::lock_unfinished;

@@ -108,7 +108,9 @@ impl<'a, C: Client> Loader<'a, C> {
             Some(group) => {
                 // Partitions wait for each other's locks in tasks of their own, and not in the session that they share.
                 let load = LoadRequest { lock_wait: Duration::ZERO, ..request.load.clone() };
-                Box::pin(Service::open_in_group(&load, around, streams, &group.name)).await?
+                let service = Box::pin(Service::open_in_group(&load, around, streams, &group.name)).await?;
+                require_one_collection(request, &group.name, &chosen, &service).await?;
+                service
             }
             None => Box::pin(Service::open(&request.load, around, streams)).await?,
         };
@@ -338,6 +340,26 @@ impl<'a, C: Client> Loader<'a, C> {
     fn warn(&self, warning: String) {
         self.around.observer.event(Event::Warning(warning));
     }
+}
+
+/// Refuses to load a part of a topic into one collection while the rest of the group loads into another one: both would lack
+/// documents.
+async fn require_one_collection(
+    request: &TopicRequest,
+    group: &str,
+    partitions: &[i32],
+    service: &Service,
+) -> Result<(), Error> {
+    let TopicRequest { address, name, load, .. } = request;
+    let names: Vec<String> = partitions.iter().map(|number| address.source(name.as_deref(), *number)).collect();
+    let Some(other) = service.elsewhere(&names).await? else { return Ok(()) };
+    Err(Error::refused(
+        format!(
+            "group {group} divides topic {} among processes that load it into {other}; {} would get a part of it",
+            address.topic, load.collection
+        ),
+        "load each collection by a group of its own: --group NAME",
+    ))
 }
 
 /// Polls the client until nobody wants to know any more.
