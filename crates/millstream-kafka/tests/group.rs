@@ -301,6 +301,41 @@ async fn a_member_that_is_killed_leaves_its_partition_to_another_one() {
     assert_eq!(outcome.account.counters.read, 1_000);
 }
 
+/// Somebody who ends a process while the database does not answer must not hear that nothing was loaded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_process_that_cannot_close_in_time_has_ended_as_it_was_asked_to() {
+    let db = database().await;
+    let topic = Arc::new(Fake::new(1));
+    topic.document(0, "a", 1);
+    let mut wanted = wanted("unclosed");
+    wanted.load.stop_wait = Duration::from_millis(100);
+    let process = Process::new(&db, Arc::clone(&topic), &wanted);
+    let deciding = async {
+        process.joins().await;
+        topic.assigned(&[0]);
+        process.commits(1).await;
+        let locker = db.client().await;
+        locker.batch_execute("begin; lock table millstream.load in access exclusive mode").await.unwrap();
+        process.stop();
+        until("it has left", async || !topic.is_member()).await;
+        locker.batch_execute("commit").await.unwrap();
+    };
+    let (outcome, ()) = tokio::join!(process.load(), deciding);
+    ended_well(&outcome);
+    let said = process.warnings.text();
+    assert!(said.contains("partition 0 could not be closed in time"), "{said}");
+    let again = Process::new(&db, Arc::new(topic.another()), &wanted);
+    let deciding = async {
+        again.joins().await;
+        topic.document(0, "a", 2);
+        again.topic.assigned(&[0]);
+        loads_all(&db.client().await, "unclosed", 3).await;
+        again.stop();
+    };
+    let (outcome, ()) = tokio::join!(again.load(), deciding);
+    ended_well(&outcome);
+}
+
 /// A member that commits for too long must not hold up the group, nor be taken for dead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_cannot_be_committed_in_time_is_left_to_the_next_owner() {

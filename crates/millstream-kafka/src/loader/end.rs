@@ -76,6 +76,14 @@ impl<C: Client> Loader<'_, C> {
                 let stopped = stopped.filter(|why| *why != StopReason::Suspended);
                 error.map(Err).or(stopped.map(Ok)).or(broken.map(Err))
             }
+            // It was asked to end, and could not record that in time.
+            Err(EngineError::Stopped(reason)) => {
+                self.warn(format!(
+                    "partition {number} could not be closed in time, so what it has committed is in no receipt; the same \
+                     command continues behind it"
+                ));
+                Some(Ok(reason))
+            }
             Err(cause) => Some(Err(cause)),
         };
         match why {
