@@ -196,6 +196,9 @@ impl Properties {
                     properties.brokers = brokers.ok_or_else(|| wrong(format!("{name} names no broker"), form))?;
                 }
                 "client.id" => properties.client_id = text(),
+                "group.id" | "group.instance.id" if value.is_empty() => {
+                    return Err(wrong(format!("{name} is empty"), "write a name, or leave it out"));
+                }
                 "group.id" => properties.group = text(),
                 "group.instance.id" => properties.instance = text(),
                 "group.remote.assignor" => properties.assignor = text(),
@@ -326,6 +329,7 @@ mod tests {
             ("security.protocol=ssl\nssl.key.location=secret\n", "go together", "ssl.certificate.location"),
             ("ssl.ca.location=secret\n", "does not use TLS", "ssl"),
             ("group.protocol=secret\n", "f:1: group.protocol is unknown", "classic"),
+            ("group.id=\n", "f:1: group.id is empty", "leave it out"),
             ("group.protocol=classic\ngroup.remote.assignor=secret\n", "the members divide", "leave it out"),
             ("partition.assignment.strategy=secret\n", "is not a setting", "that move"),
         ] {

@@ -121,6 +121,9 @@ impl TopicArgs {
         if let Some((_, option)) = of_group.iter().find(|(typed, _)| *typed && self.group.is_none()) {
             return Err(Failure::user(format!("{option} goes with --group")).hint("add --group NAME, or leave it out"));
         }
+        if self.group_instance.as_deref() == Some("") {
+            return Err(Failure::user("--group-instance is empty").hint("write a name, or leave it out"));
+        }
         let mut properties = properties(self.properties.as_deref(), self.group.as_deref())?;
         if self.group_instance.is_some() {
             properties.instance.clone_from(&self.group_instance);
@@ -169,6 +172,9 @@ pub fn properties(file: Option<&Path>, group: Option<&str>) -> Result<Properties
         }
         None => Properties::default(),
     };
+    if group == Some("") {
+        return Err(Failure::user("--group is empty").hint("write the name of the group"));
+    }
     if let (Some(group), Some(other)) = (group, properties.group.as_deref().filter(|other| Some(*other) != group)) {
         let problem = format!("--group {group} and group.id={other} are two groups");
         return Err(Failure::user(problem).hint("leave one of them out"));
@@ -230,7 +236,7 @@ mod tests {
         for same in [None, Some("a")] {
             assert_eq!(group(Some(file.as_path()), same).unwrap().as_deref(), Some("a"));
         }
-        assert!(group(Some(file.as_path()), Some("b")).is_err());
+        assert!(group(Some(file.as_path()), Some("b")).is_err() && group(None, Some("")).is_err());
         assert!(group(Some(dir.path().join("absent").as_path()), None).is_err());
         // A part of the settings is not read in silence.
         let rest = usize::try_from(limits::PROPERTIES_BYTES_MAX).unwrap();
