@@ -4,7 +4,7 @@ use crate::address::Address;
 use crate::client::{Client, ClientError, Decision, Lot, Marks, Member, Place, Record, Topic};
 use crate::error::Error;
 use crate::limits::{CONNECT_WAIT, FETCH_BYTES_MAX, POLL_RECORDS_MAX, TOPIC_EVERY};
-use crate::member::{Membership, member_error};
+use crate::member::{Joining, Membership, member_error};
 use crate::properties::{Mechanism, Properties, Protocol};
 use krafka::admin::{
     AlterConsumerGroupOffsetsOptions, ConsumerGroupMember, DescribeConsumerGroupsOptions, DescribeTopicsOptions,
@@ -30,6 +30,8 @@ pub struct Broker {
     properties: Properties,
     /// Each partition that is read, and where the next record to read is. Whoever holds it may move the consumer.
     places: Mutex<BTreeMap<i32, Place>>,
+    /// The member that this process becomes when it joins the group.
+    joining: Joining,
     /// The membership in the group, once it is joined.
     membership: OnceLock<Membership>,
     /// What identified the topic when it was first asked for.
@@ -82,6 +84,7 @@ pub async fn connect(address: &Address, properties: &Properties) -> Result<Broke
         consumer,
         properties: properties.clone(),
         places: Mutex::default(),
+        joining: Joining::default(),
         membership: OnceLock::new(),
         id: OnceLock::new(),
     })
@@ -222,7 +225,8 @@ impl Client for Broker {
 
     async fn join(&self) -> Result<(), ClientError> {
         let group = self.properties.group.as_deref().ok_or_else(|| ClientError::Final("no group is named".into()))?;
-        let membership = Box::pin(Membership::begin(&self.kafka, &self.topic, group, &self.properties)).await?;
+        let begun = Membership::begin(&self.kafka, &self.topic, group, &self.properties, &self.joining);
+        let membership = Box::pin(begun).await?;
         self.membership.set(membership).map_err(|_| ClientError::Final("the group is joined already".into()))
     }
 
@@ -234,8 +238,9 @@ impl Client for Broker {
     }
 
     async fn leave(&self) {
-        if let Some(membership) = self.membership.get() {
-            membership.leave().await;
+        match self.membership.get() {
+            Some(membership) => Box::pin(membership.leave()).await,
+            None => Box::pin(self.joining.leave()).await,
         }
     }
 

@@ -19,7 +19,7 @@ use krafka::error::ErrorCode;
 use krafka::{CloseOptions, Kafka, KrafkaError, ProtocolErrorKind};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex as StdMutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, sleep};
@@ -36,23 +36,43 @@ pub(crate) struct Membership {
     _tasks: Vec<Task>,
 }
 
+/// The member that this process is about to be. Whoever does not wait for that any more leaves nevertheless: the group would
+/// assign partitions to it, and miss it only much later.
+#[derive(Default)]
+pub(crate) struct Joining(StdMutex<Option<Arc<Consumer>>>);
+
+impl Joining {
+    fn put(&self, member: Option<Arc<Consumer>>) -> Option<Arc<Consumer>> {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), member)
+    }
+
+    /// Leaves the group, if it was about to be joined.
+    pub(crate) async fn leave(&self) {
+        if let Some(member) = self.put(None) {
+            leave(&member).await;
+        }
+    }
+}
+
 impl Membership {
-    /// Joins a group, which then divides the partitions of a topic.
+    /// Joins a group, which then divides the partitions of a topic. If the future is dropped before it ends, `joining` leaves.
     pub(crate) async fn begin(
         kafka: &Kafka,
         topic: &str,
         group: &str,
         properties: &Properties,
+        joining: &Joining,
     ) -> Result<Self, ClientError> {
         let (sender, decisions) = mpsc::channel(DECISIONS_MAX);
         let deadline = Instant::now() + properties.session_timeout.unwrap_or(SESSION_TIMEOUT) + RETRY_AFTER;
         let member = loop {
-            match Box::pin(joined(kafka, (topic, group), properties, &sender)).await? {
+            match Box::pin(joined(kafka, (topic, group), properties, &sender, joining)).await? {
                 Joined::Member(member) => break member,
                 Joined::NameTaken(_) if Instant::now() < deadline => sleep(RETRY_AFTER).await,
                 Joined::NameTaken(error) => return Err(error),
             }
         };
+        joining.put(None);
         let has_orphans = Arc::<AtomicBool>::default();
         let polling = poll(Arc::clone(&member), topic.to_owned(), sender, Arc::clone(&has_orphans));
         let mut tasks = vec![Task::begin(polling)];
@@ -86,9 +106,13 @@ impl Membership {
         let mut decisions = self.decisions.lock().await;
         decisions.close();
         while decisions.try_recv().is_ok() {}
-        // If this fails, the group notices soon.
-        let _ = self.consumer.close_with(CloseOptions::new().timeout(LEAVE_WAIT)).await;
+        leave(&self.consumer).await;
     }
+}
+
+/// Leaves a group. If this fails, the group notices soon.
+async fn leave(consumer: &Consumer) {
+    let _ = consumer.close_with(CloseOptions::new().timeout(LEAVE_WAIT)).await;
 }
 
 /// What becomes of a try to join.
@@ -105,6 +129,7 @@ async fn joined(
     (topic, group): (&str, &str),
     properties: &Properties,
     decisions: &mpsc::Sender<Decided>,
+    joining: &Joining,
 ) -> Result<Joined, ClientError> {
     let consumer = Arc::new(OnceLock::new());
     let listener = Listener { topic: topic.to_owned(), consumer: Arc::clone(&consumer), decisions: decisions.clone() };
@@ -142,6 +167,7 @@ async fn joined(
     }
     let member = Arc::new(builder.build().await.map_err(member_error)?);
     let _ = consumer.set(Arc::downgrade(&member));
+    joining.put(Some(Arc::clone(&member)));
     member.subscribe([topic]).await.map_err(member_error)?;
     let Err(error) = member.poll(MEMBER_POLL).await else { return Ok(Joined::Member(member)) };
     let is_taken = matches!(error, KrafkaError::Broker { code: ErrorCode::UnreleasedInstanceId, .. });

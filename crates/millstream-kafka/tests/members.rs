@@ -80,6 +80,32 @@ async fn loads_all(scene: &Scene, table: &str, sum: i64) {
     until("everything is loaded", async || total(&client, table).await == sum).await;
 }
 
+/// Partitions that are assigned to a process which was stopped while it joined would be nobody's until the group has missed it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_process_that_is_stopped_while_it_joins_leaves_no_member_behind() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.create("joining", 2, &[]).await;
+    let wanted = scene.wanted("joining", "joining", "sum:value");
+    let usual = settings("classic", "of-joining");
+    let first = Member::new(&scene, &wanted, &usual).await;
+    let stopping = async {
+        until("the first has all", async || first.divided().await == [2]).await;
+        // It is missed only after all others have given up to wait.
+        let silent = usual.replace("session.timeout.ms=4000", "session.timeout.ms=600000");
+        let second = Member::new(&scene, &wanted, &silent).await;
+        tokio::select! {
+            biased;
+            () = until("it joins", async || first.divided().await.len() == 2) => {}
+            joined = second.client.join() => joined.expect("the broker answers"),
+        }
+        second.client.leave().await;
+        until("the first is alone", async || first.divided().await == [2]).await;
+        first.stop();
+    };
+    let (outcome, ()) = tokio::join!(first.load(), stopping);
+    assert!(outcome.expect("it begins").error.is_none());
+}
+
 /// A partition that is added must be read by somebody, without a process being started again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn members_divide_a_topic_also_after_partitions_were_added() {

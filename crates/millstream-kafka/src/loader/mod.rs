@@ -352,7 +352,7 @@ async fn require_one_collection(
 ) -> Result<(), Error> {
     let TopicRequest { address, name, load, .. } = request;
     let names: Vec<String> = partitions.iter().map(|number| address.source(name.as_deref(), *number)).collect();
-    let Some(other) = service.elsewhere(&names).await? else { return Ok(()) };
+    let Some(other) = Box::pin(service.elsewhere(&names)).await? else { return Ok(()) };
     Err(Error::refused(
         format!(
             "group {group} divides topic {} among processes that load it into {other}; {} would get a part of it",
