@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_drain_fits_into_the_time_that_the_group_waits() {
-        let minutes = |n| Duration::from_secs(60 * n);
+        let minutes = |n: u64| Duration::from_secs(60 * n);
         let usual = Properties::default();
         assert!(usual.check_drain(crate::limits::DRAIN).is_ok() && usual.check_drain(minutes(4)).is_ok());
         for too_long in [minutes(5), Duration::MAX] {

@@ -237,7 +237,8 @@ mod tests {
             assert_eq!(group(Some(file.as_path()), same).unwrap().as_deref(), Some("a"));
         }
         assert!(group(Some(file.as_path()), Some("b")).is_err() && group(None, Some("")).is_err());
-        assert!(group(Some(dir.path().join("absent").as_path()), None).is_err());
+        let absent = dir.path().join("absent");
+        assert!(group(Some(absent.as_path()), None).is_err());
         // A part of the settings is not read in silence.
         let rest = usize::try_from(limits::PROPERTIES_BYTES_MAX).unwrap();
         std::fs::write(&file, format!("{}\ngroup.id=a\n", "#".repeat(rest))).unwrap();
