@@ -65,7 +65,7 @@ fn script(path: &Path, text: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn experiments_with_loads_into_one_table_run_small() {
-    run_small(["hot", "ingest", "growth", "images", "latency", "memory", "durability"]).await;
+    run_small(["hot", "ingest", "builds", "growth", "images", "latency", "memory", "durability"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,7 +123,7 @@ async fn rivals_are_verified_and_skipped_where_their_programs_are_missing() {
         "--set",
         "python=/nowhere",
         "--arms",
-        "copy,millstream-async,merge-async,single-async,bulkwrite-async",
+        "copy,millstream,merge-async,single-async,dlt-durable,sling-durable,bulkwrite-async",
     ];
     let mut command = lab.command(&args);
     let run = run(command.env("MONGO_URI", "mongodb://u:geheim@127.0.0.1:1/")).ends(0);
@@ -134,6 +134,11 @@ async fn rivals_are_verified_and_skipped_where_their_programs_are_missing() {
         ["copy/", "millstream-async/", "merge-async/", "single-async/", "bulkwrite-async/"].map(good),
         [1, 4, 4, 0, 0]
     );
+    assert_eq!(["millstream-durable/", "dlt-durable/", "sling-durable/"].map(good), [4, 0, 0]);
+    for rival in ["dlt", "sling"] {
+        let skipped = format!("{rival}-durable/fresh: skipped: no Python with {rival}; --set python=FILE names one");
+        assert!(run.stderr.contains(&skipped), "{run:?}");
+    }
     assert!(
         run.stderr.contains("single-async/fresh: skipped: no Python with psycopg 3; --set python=FILE names one"),
         "{run:?}"
