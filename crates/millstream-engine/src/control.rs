@@ -2,6 +2,7 @@
 
 use crate::budget::Budget;
 use crate::collection::KnownTable;
+use crate::drain::Drain;
 use crate::error::Error;
 use crate::observe::Event;
 use crate::outcome::Surroundings;
@@ -16,7 +17,10 @@ use tokio::sync::{Mutex, MutexGuard};
 pub(crate) struct Shared {
     pub(crate) control: Control,
     pub(crate) budget: Budget,
+    /// What is known of the table into which one of them was opened last.
     pub(crate) table: Arc<KnownTable>,
+    /// What bounds their end, if they end together.
+    pub(crate) drain: Option<Drain>,
 }
 
 /// The session. A load has one of its own, or shares one with others of its process.
@@ -108,7 +112,9 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
     millstream_pg::ensure_session_pooling(&control, &second).await?;
     // Before the lanes connect: a pool may have just enough for them.
     second.close().await;
-    require_plain(&control).await?;
+    if request.shard.is_none() {
+        require_plain(&control, request).await?;
+    }
     require_writes(&control).await?;
     if (request.layout.examine)(&control, request.durability).await? {
         around.observer.event(Event::WalFree);
@@ -127,17 +133,40 @@ pub(crate) async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> 
     Ok(control)
 }
 
-/// Refuses Citus, which answers several of our statements in its own way.
-async fn require_plain(control: &Connection) -> Result<(), Error> {
-    let sql = "select exists (select from pg_catalog.pg_extension where extname = 'citus')";
-    if !control.client.query_one(sql, &[]).await?.get::<_, bool>(0) {
-        return Ok(());
+/// Refuses what Citus has a part in: it answers several of our statements in its own way. A load into a distributed table
+/// goes to its shards.
+///
+/// # Errors
+/// [`Error::Coordinator`] if the server distributes tables.
+async fn require_plain(control: &Connection, request: &LoadRequest) -> Result<(), Error> {
+    let row = control.client.query_one(include_str!("citus.sql"), &[]).await?;
+    let (installed, has_tables): (bool, bool) = (row.get(0), row.get(1));
+    let database = control.server.database.clone();
+    if !installed {
+        return match request.distribute {
+            false => Ok(()),
+            true => Err(Error::refused(
+                format!("--distribute needs Citus, and database {database} does not have that extension"),
+                "leave it out, or connect to a coordinator of Citus",
+            )),
+        };
     }
-    let database = &control.server.database;
-    Err(Error::refused(
-        format!("database {database} has the extension citus, which Millstream does not support yet"),
-        "load into a database without it, and copy the table from there",
-    ))
+    if !has_tables {
+        return Err(Error::refused(
+            format!(
+                "database {database} has the extension citus, and not the tables of the versions that are known here"
+            ),
+            "update it: alter extension citus update; or load into a database without it",
+        ));
+    }
+    let sql = "select groupid from pg_catalog.pg_dist_local_group";
+    match control.client.query_one(sql, &[]).await?.get::<_, i32>(0) {
+        0 => Err(Error::Coordinator { database }),
+        _ => Err(Error::refused(
+            format!("database {database} is a worker of Citus"),
+            "connect to the coordinator: the load then goes to the workers by itself",
+        )),
+    }
 }
 
 /// Refuses a role or a database that is set to read only, because waiting does not change that.

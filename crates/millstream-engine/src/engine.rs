@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 pub(crate) struct Engine {
     /// The way in.
     pub(crate) intake: Intake,
-    lanes: JoinSet<(LaneReport, Result<(), Error>)>,
+    lanes: JoinSet<(usize, LaneReport, Result<(), Error>)>,
     decoding: std::thread::JoinHandle<Ended>,
     lane_ended: Arc<Notify>,
     shared: Arc<Lanes>,
@@ -28,7 +28,7 @@ pub(crate) struct Engine {
 
 /// How an engine ended.
 pub(crate) struct Finish {
-    /// Reports of the lanes, including those that failed.
+    /// Reports of the lanes, in their order, including those that failed.
     pub(crate) reports: Vec<LaneReport>,
     /// Why not everything was taken and committed, if so.
     pub(crate) stopped: Option<StopReason>,
@@ -94,21 +94,21 @@ impl Room<'_> {
 }
 
 impl Engine {
-    /// Opens the lanes and starts decoding.
+    /// Opens the lanes and starts decoding. The setups are in the order in which the splitter counts lanes.
     pub(crate) async fn start(splitter: Splitter, setups: Vec<LaneSetup>, shared: Arc<Lanes>) -> Result<Self, Error> {
         let (mut tasks, lane_ended) = (JoinSet::new(), Arc::new(Notify::new()));
         let mut queues = Vec::with_capacity(setups.len());
         let mut opening = JoinSet::new();
-        for setup in setups {
-            opening.spawn(async move { (setup.lane, open_lane(setup).await) });
+        for (place, setup) in setups.into_iter().enumerate() {
+            opening.spawn(async move { (place, open_lane(setup).await) });
         }
         let mut open = Vec::new();
         while let Some(joined) = opening.join_next().await {
-            let (number, lane) = joined.map_err(|_| Error::BrokenOff("a lane could not start"))?;
-            open.push((number, lane?));
+            let (place, lane) = joined.map_err(|_| Error::BrokenOff("a lane could not start"))?;
+            open.push((place, lane?));
         }
-        open.sort_by_key(|(number, _)| *number);
-        for (_, lane) in open {
+        open.sort_by_key(|(place, _)| *place);
+        for (place, lane) in open {
             let (queue, parts) = mpsc::channel(LANE_QUEUE);
             queues.push(queue);
             let end = LaneEnd(Arc::clone(&lane_ended));
@@ -119,7 +119,7 @@ impl Engine {
                 if ended.is_err() || shared.refused_too_many() {
                     shared.drain.begin();
                 }
-                (report, ended)
+                (place, report, ended)
             });
         }
         let (sender, arrivals) = mpsc::unbounded_channel();
@@ -161,8 +161,8 @@ impl Engine {
         let (mut reports, mut lane_error) = (Vec::new(), None);
         while let Some(joined) = lanes.join_next().await {
             match joined {
-                Ok((report, ended)) => {
-                    reports.push(report);
+                Ok((place, report, ended)) => {
+                    reports.push((place, report));
                     lane_error = lane_error.or(ended.err());
                 }
                 // A failed assertion stops the whole process: no lane goes missing.
@@ -172,6 +172,8 @@ impl Engine {
         // The lanes are gone, so the thread has ended or is about to end.
         let ended = decoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let ended = if shared.refused_too_many() { Ended::Rejects } else { ended };
+        reports.sort_by_key(|(place, _)| *place);
+        let reports: Vec<LaneReport> = reports.into_iter().map(|(_, report)| report).collect();
         let cut = reports.iter().any(|report| report.cut);
         let ended = match (lane_error, ended, fed) {
             // After a lane has ended, the feed ends without an error. So an error of the feed came first.

@@ -77,6 +77,12 @@ pub enum Error {
     /// A request that contradicts itself or a limit.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The server distributes tables: a load into one of them goes to its shards.
+    #[error("database {database} is that of a coordinator of Citus, into which only files are loaded")]
+    Coordinator {
+        /// The database.
+        database: String,
+    },
     /// Stopped before the load began.
     #[error("{0} before the load began")]
     Stopped(StopReason),
@@ -285,6 +291,9 @@ impl Explained for Error {
             Self::Store(e) => e.hint(),
             Self::Source(e) => Some(e.hint()),
             Self::Key(_) => None,
+            Self::Coordinator { .. } => {
+                Some("write the documents to files, or to standard input of `millstream load -`".into())
+            }
             Self::Refused(refusal) => refusal.hint.clone(),
             Self::Collection { hint, .. } | Self::Unverifiable { hint, .. } => Some(hint.clone()),
             Self::InUse { .. } => {

@@ -1,7 +1,6 @@
 //! The sources of a load, read one after the other on a thread of their own.
 
 use crate::error::Error;
-use crate::lifecycle::OwnedLoad;
 use crate::limits::{
     FEED_QUEUE, FRAME_BYTES, INFERENCE_BYTES_MAX, OBJECT_SCHEMAS_MAX, SOURCES_AHEAD, TRANSFORMED_CHUNK_BYTES,
     UNVERIFIED_MEMORIES_MAX,
@@ -214,14 +213,14 @@ impl Feed {
     /// Makes the feed compare the beginning of the sources with what earlier runs have read, and leave out the objects of
     /// which everything is committed, unless somebody wants the keys of all documents. Until that is done, no chunk comes
     /// out: documents of another file must not be committed under the positions of this one. The chunks that wait are what
-    /// an earlier run had in flight. If they take too much memory, files are read again instead.
+    /// an earlier run had in flight. If they take too much memory, files are read again instead. Everything before `committed`
+    /// is committed, and `prefix` is the most of the sources that earlier runs have read.
     ///
     /// # Errors
     /// [`Error::Refused`] when a stream has already been read, because it cannot be read again.
-    pub(crate) fn verify(&mut self, load: &OwnedLoad) -> Result<(), Error> {
-        let Some((source, prefix)) = load.before.prefix.filter(|_| !self.sources.is_empty()) else { return Ok(()) };
+    pub(crate) fn verify(&mut self, committed: Position, prefix: Option<(u32, Prefix)>) -> Result<(), Error> {
+        let Some((source, prefix)) = prefix.filter(|_| !self.sources.is_empty()) else { return Ok(()) };
         self.compare_with(source, prefix)?;
-        let committed = load.before.floors.iter().copied().min().unwrap_or_default();
         self.reading.first = if self.from_start { 0 } else { committed.source };
         self.unverified = Some(Unverified { committed, read: Position { source, offset: prefix.length } });
         Ok(())

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Most lanes of one load.
 pub const LANES_MAX: u16 = 64;
 
+/// Most shards of a distributed table. Each has a lane of its own.
+pub const SHARDS_MAX: usize = 256;
+
 /// Most loads that share a session and the memory. Each has a connection of its own besides.
 pub const SERVICE_LOADS_MAX: u16 = 64;
 

@@ -144,6 +144,11 @@ pub struct LoadRequest {
     pub reject_bytes_max: u64,
     /// Where our own tables are.
     pub schema: Schema,
+    /// Whether a collection that the load creates is distributed over the workers of Citus, by the first column of its key.
+    pub distribute: bool,
+    /// The number of the shard that the collection's table is. Set by the load into a distributed table, for each of its
+    /// shards.
+    pub shard: Option<i64>,
 }
 
 impl LoadRequest {
@@ -186,6 +191,8 @@ impl LoadRequest {
             rejects_max: REJECTS_MAX,
             reject_bytes_max: REJECT_BYTES_TOTAL_MAX,
             schema: Schema::new("millstream"),
+            distribute: false,
+            shard: None,
         }
     }
 

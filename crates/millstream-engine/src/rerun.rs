@@ -69,6 +69,8 @@ async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Out
         around.tally.clear();
         // Even if the request forbids to resume: the load to resume is now our own.
         request.resume = true;
+        // The table was there. If somebody has dropped it, another one must not take its place.
+        request.distribute = false;
     }
 }
 

@@ -1,6 +1,6 @@
 //! A run of a load: everything around its engine, from the first connection to the receipt.
 
-use crate::batch::{Keys, Splitter};
+use crate::batch::{Classes, Keys, Splitter};
 use crate::budget::Budget;
 use crate::collection::{self, KnownTable, PreparedCollection};
 use crate::control::{Control, Session, Shared, alone};
@@ -28,6 +28,7 @@ use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Position, Receipt, TransformCounts, WalScope};
 use millstream_pg::{Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, Several, may_pass};
 use millstream_store::limits::LOAD_LOCK_POLL;
+use millstream_store::load::Progress;
 use millstream_store::{Added, Error as StoreError, SourceContent, load_lock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,13 +99,14 @@ impl Run {
         interrupted: Option<i64>,
         shared: Option<&Shared>,
     ) -> Result<Begun, Error> {
-        let drain = Drain::new(&around.stop, request.stop_wait);
-        let Shared { control, budget, table } = match shared {
-            Some(shared) => Shared { budget: shared.budget.of_another(), ..shared.clone() },
+        let drain = shared.and_then(|shared| shared.drain.clone());
+        let drain = drain.unwrap_or_else(|| Drain::new(&around.stop, request.stop_wait));
+        let (control, budget, table) = match shared {
+            Some(shared) => (shared.control.clone(), shared.budget.of_another(), Arc::clone(&shared.table)),
             None => {
                 let control = drain.bounds(Box::pin(Control::open(request, around, None))).await;
                 let control = control.ok_or_else(|| drain.ended())??;
-                Shared { control, budget: Budget::of_one(request.memory_bytes), table: Arc::default() }
+                (control, Budget::of_one(request.memory_bytes), Arc::default())
             }
         };
         let session = drain.bounds(Box::pin(control.session())).await;
@@ -169,11 +171,16 @@ impl Run {
 
     /// How far earlier runs of the load have come, if any.
     pub(crate) fn watermark(&self) -> Option<Watermark> {
-        let before = &self.ready.lanes.owned.before;
+        let before = self.before();
         let (source, prefix) = before.prefix?;
-        let floor = before.floors.iter().copied().min().unwrap_or_default();
+        let floor = before.committed();
         let agree = floor == Position { source, offset: prefix.length };
         Some(Watermark { offset: floor.offset, hash: agree.then_some(prefix.hash) })
+    }
+
+    /// What earlier runs of the load have done.
+    pub(crate) fn before(&self) -> &Progress {
+        &self.ready.lanes.owned.before
     }
 
     /// The load's number.
@@ -207,7 +214,9 @@ impl Run {
         if plan.folding.of_replay() == Folding::Never {
             feed.cut_at(UNFOLDED_CHUNK_BYTES);
         }
-        feed.verify(&owned)?;
+        if request.shard.is_none() {
+            feed.verify(owned.before.committed(), owned.before.prefix)?;
+        }
         announce(&owned, count, &*around.observer);
         let wal_before = wal_position(control).await;
         let lanes = Lanes {
@@ -231,26 +240,26 @@ impl Run {
 
     /// Opens the lanes and starts decoding. `keys` gets the keys of all documents.
     pub(crate) async fn start_engine(&mut self, keys: Option<Arc<Keys>>) -> Result<Engine, Error> {
+        let setups = self.setups();
+        let lanes = &self.ready.lanes;
+        let mut lane_of_slot = [0u16; SLOTS];
+        for lane in 0..lanes.count {
+            lane_of_slot[millstream_store::slots_of_lane(lane, lanes.count)].fill(lane);
+        }
+        let classes = Classes::slots(lane_of_slot, &lanes.owned.before.floors);
+        start_engine(lanes, setups, classes, keys).await
+    }
+
+    /// What opens its lanes, in their order.
+    pub(crate) fn setups(&mut self) -> Vec<LaneSetup> {
         let Ready { lanes, connections, watched, .. } = &mut self.ready;
-        let Lanes { plan, owned, count, drain, .. } = &**lanes;
         let setup = |(lane, connection)| LaneSetup {
             lane,
             connection: Some(connection),
             table: watched.clone(),
             lanes: Arc::clone(lanes),
         };
-        let setups = (0..*count).zip(std::mem::take(connections)).map(setup).collect();
-        let mut lane_of_slot = [0u16; SLOTS];
-        for lane in 0..*count {
-            lane_of_slot[millstream_store::slots_of_lane(lane, *count)].fill(lane);
-        }
-        let request = &plan.request;
-        let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
-        let decoder = Decoder::wanting(&plan.key, plan.mode.wanted(), limits);
-        let (floors, transforms) = (owned.before.floors.clone(), request.transforms.len());
-        let splitter = Splitter::new(decoder, lane_of_slot, floors, transforms, keys);
-        let engine = Engine::start(splitter, setups, Arc::clone(lanes));
-        drain.bounds(engine).await.unwrap_or_else(|| Err(drain.ended()))
+        (0..lanes.count).zip(std::mem::take(connections)).map(setup).collect()
     }
 
     /// Keeps the load's lock. The lock ends with the control session; after a restart of the server, the lanes continue
@@ -376,6 +385,22 @@ impl Run {
     }
 }
 
+/// Opens lanes and starts decoding. `lanes` are those whose key, mode and limits are those of all. `classes` says which
+/// documents each lane gets, and `keys` gets the keys of all documents.
+pub(crate) async fn start_engine(
+    lanes: &Arc<Lanes>,
+    setups: Vec<LaneSetup>,
+    classes: Classes,
+    keys: Option<Arc<Keys>>,
+) -> Result<Engine, Error> {
+    let Lanes { plan, drain, .. } = &**lanes;
+    let limits = DecodeLimits { document_bytes_max: plan.request.document_bytes_max };
+    let decoder = Decoder::wanting(&plan.key, plan.mode.wanted(), limits);
+    let splitter = Splitter::new(decoder, classes, plan.request.transforms.len(), keys);
+    let engine = Engine::start(splitter, setups, Arc::clone(lanes));
+    drain.bounds(engine).await.unwrap_or_else(|| Err(drain.ended()))
+}
+
 /// Does `work`, unless somebody stops the load meanwhile: while standard input is silent, it may take for ever.
 async fn unless_stopped<T>(around: &Surroundings, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     tokio::select! {
@@ -467,7 +492,7 @@ impl Ready {
 /// Which of two errors to report: why there is no receipt, or why the engine failed. If another run owns the load now,
 /// an error that may pass must not be reported. It would be retried, and what the other run has finished would be
 /// loaded again as a new load.
-fn decisive(failure: Error, of_engine: Option<Error>) -> Error {
+pub(crate) fn decisive(failure: Error, of_engine: Option<Error>) -> Error {
     let passes = |error: &Error| may_pass(error.kind());
     match (failure, of_engine) {
         (failure @ (Error::Emptied { .. } | Error::PartitionEmptied { .. } | Error::PerhapsTruncated { .. }), _)

@@ -121,7 +121,7 @@ impl Service {
         let opened = around.attended(request.standstill_after, opening).await;
         let control = opened.ok_or_else(|| drain.ended())??;
         let budget = Budget::new(request.memory_bytes, streams, writers_max(&around));
-        let shared = Shared { control, budget, table: Arc::default() };
+        let shared = Shared { control, budget, table: Arc::default(), drain: None };
         let (attended, over) = oneshot::channel();
         let (attending, after) = (around.clone(), request.standstill_after);
         tokio::spawn(async move {
@@ -208,13 +208,13 @@ fn writers_max(around: &Surroundings) -> u16 {
 }
 
 /// Passes on events, and those about the table only once: each load looks at it.
-struct Once {
+pub(crate) struct Once {
     observer: Arc<dyn Observer>,
     seen: Mutex<Vec<Event>>,
 }
 
 impl Once {
-    fn new(observer: Arc<dyn Observer>) -> Self {
+    pub(crate) fn new(observer: Arc<dyn Observer>) -> Self {
         Self { observer, seen: Mutex::new(Vec::new()) }
     }
 

@@ -6,7 +6,7 @@ use crate::request::LoadRequest;
 use millstream_document::source::{Found, Location, Objects, SourceError};
 use millstream_input::Content;
 use millstream_pg::{ConnInfo, SessionSettings, catalog, quote_name};
-use millstream_store::{SCHEMA_VERSION, SourceContent, any_row, read_before, unfinished_sources};
+use millstream_store::{SCHEMA_VERSION, SourceContent, any_row, is_distributed, read_before, unfinished_sources};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -88,6 +88,12 @@ impl Known {
         let Some(table) = catalog::table(client, &into.schema, &into.table).await? else { return Ok(Self::default()) };
         if schema.version(client).await? != Some(SCHEMA_VERSION) {
             return Ok(Self::default());
+        }
+        if is_distributed(client, table.oid).await? {
+            return Err(Error::refused(
+                "--skip-loaded does not go with a table that Citus distributes",
+                "leave it out, and name only new files: what a shard has loaded is recorded at its node",
+            ));
         }
         // After a restore, loads are recorded under another OID.
         schema.ensure(client).await?;

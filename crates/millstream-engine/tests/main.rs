@@ -6,6 +6,7 @@ mod checks;
 mod columns;
 mod compaction;
 mod deadlocks;
+mod distributed;
 mod durability;
 mod emptied;
 mod faults;

@@ -150,7 +150,7 @@ pub fn key_texts(types: &[KeyType], key: &[u8]) -> Vec<String> {
 
 /// Takes the next column off the front. A text comes without its end byte, any other value as encoded.
 #[inline]
-fn split_column<'k>(key_type: KeyType, rest: &mut &'k [u8]) -> (Shape, &'k [u8]) {
+pub(crate) fn split_column<'k>(key_type: KeyType, rest: &mut &'k [u8]) -> (Shape, &'k [u8]) {
     let shape = key_type.shape();
     let bytes = match shape {
         Shape::Text => {
@@ -171,17 +171,17 @@ fn split_column<'k>(key_type: KeyType, rest: &mut &'k [u8]) -> (Shape, &'k [u8])
 }
 
 #[inline]
-fn get_i64(value: &[u8]) -> i64 {
+pub(crate) fn get_i64(value: &[u8]) -> i64 {
     i64::from_be_bytes(value.try_into().expect("split to 8 bytes")) ^ i64::MIN
 }
 
 #[inline]
-fn get_i32(value: &[u8]) -> i32 {
+pub(crate) fn get_i32(value: &[u8]) -> i32 {
     i32::from_be_bytes(value.try_into().expect("split to 4 bytes")) ^ i32::MIN
 }
 
 #[inline]
-fn get_i16(value: &[u8]) -> i16 {
+pub(crate) fn get_i16(value: &[u8]) -> i16 {
     i16::from_be_bytes(value.try_into().expect("split to 2 bytes")) ^ i16::MIN
 }
 

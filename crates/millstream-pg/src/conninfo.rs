@@ -166,6 +166,25 @@ impl ConnInfo {
         other
     }
 
+    /// The same for another server of its cluster, with more `options`. The role and the password are those of the first
+    /// host. The roster is another one, because sessions are known by their process on one server.
+    pub fn of_node(&self, host: &str, port: u16, options: &str) -> ConnInfo {
+        let address = match (host.starts_with('/'), host.parse::<IpAddr>()) {
+            (true, _) => Address::Socket(host.into()),
+            (false, Ok(ip)) => Address::Ip(ip),
+            (false, Err(_)) => Address::Name(host.to_owned()),
+        };
+        let name = (!host.starts_with('/')).then(|| host.to_owned());
+        let password = self.hosts.first().and_then(|host| host.password.clone());
+        let options = self.options.iter().map(String::as_str).chain([options]).collect::<Vec<_>>().join(" ");
+        ConnInfo {
+            hosts: vec![Host { name, address, port, password, is_searched: false }],
+            options: Some(options),
+            roster: Roster::default(),
+            ..self.clone()
+        }
+    }
+
     /// The target for people to read, without password: a URL that connects to the same place, and the TLS mode.
     pub fn describe(&self) -> String {
         let user = url::encode(&self.user);

@@ -99,7 +99,7 @@ pub async fn freeze_cold(
     // Before anybody is locked out.
     require_rewritable(&*client, schema, collection).await?;
     // A table that was truncated looks like one that was rewritten, once it has another file.
-    let found = truncation::start_over(client, schema, collection.table_oid, [], Judged::Nothing).await?;
+    let found = truncation::start_over(client, schema, collection.table_oid, [], Judged::Nothing, None).await?;
     let found = found.ok_or_else(|| gone(collection))?;
     if let Some(warning) = &found.warning {
         warn(warning);

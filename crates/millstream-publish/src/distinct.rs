@@ -134,6 +134,7 @@ mod tests {
             adopted: false,
             present: true,
             replaced: false,
+            distributed: false,
         };
         for (column, given, refusal) in [
             ("a", 0, None),

@@ -10,7 +10,10 @@ use tokio_postgres::{Client, GenericClient};
 
 pub(crate) async fn collection(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Collection, Error> {
     let found = collections::find(client, schema, name).await?.filter(|collection| collection.present);
-    found.ok_or_else(|| Error::refused(format!("there is no collection {name}"), "see `millstream collections`"))
+    let missing = || Error::refused(format!("there is no collection {name}"), "see `millstream collections`");
+    let collection = found.ok_or_else(missing)?;
+    collection.require_whole("a read model")?;
+    Ok(collection)
 }
 
 pub(crate) fn change_record<'a>(schema: &'a Schema, collection: &'a Collection, unlogged: bool) -> ChangeRecord<'a> {

@@ -25,17 +25,44 @@ pub struct Collection {
     pub present: bool,
     /// Whether the table is gone and another relation has its name.
     pub replaced: bool,
+    /// Whether Citus distributes the table.
+    pub distributed: bool,
+}
+
+impl Collection {
+    /// Requires that one server has all rows of the table. `command` is what needs that.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if Citus distributes it.
+    pub fn require_whole(&self, command: &str) -> Result<(), Error> {
+        if !self.distributed {
+            return Ok(());
+        }
+        let problem = format!("Citus distributes {}, and {command} needs a table that one server has", self.name);
+        Err(Error::refused(problem, "load, get and verify work with it; for all else, use SQL"))
+    }
 }
 
 /// The collection of a name, `None` when there is none.
 pub async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Option<Collection>, Error> {
     let condition = "coalesce(n.nspname, k.schema_name) = $1 and coalesce(t.relname, k.table_name) = $2";
-    let sql = fill!(include_str!("collection.sql"), schema, condition);
+    let distributed = fill!(include_str!("distributed.sql"), table = "k.table_oid");
+    let sql = fill!(include_str!("collection.sql"), schema, distributed, condition);
     Ok(json_rows(client, "a collection's record", &sql, &[&name.schema, &name.table]).await?.pop())
 }
 
 /// The collection of a table, `None` when there is none.
 pub async fn by_oid(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<Collection>, Error> {
-    let sql = fill!(include_str!("collection.sql"), schema, condition = "k.table_oid = $1");
+    let distributed = fill!(include_str!("distributed.sql"), table = "k.table_oid");
+    let sql = fill!(include_str!("collection.sql"), schema, distributed, condition = "k.table_oid = $1");
     Ok(json_rows(client, "a collection's record", &sql, &[&table_oid]).await?.pop())
+}
+
+/// Whether Citus distributes a table.
+///
+/// # Errors
+/// The server's.
+pub async fn is_distributed(client: &Client, table_oid: u32) -> Result<bool, Error> {
+    let sql = format!("select {}", fill!(include_str!("distributed.sql"), table = table_oid));
+    Ok(client.query_one(&sql, &[]).await?.get(0))
 }

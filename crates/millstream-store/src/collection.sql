@@ -9,7 +9,8 @@ select
     k.adopted,
     t.oid is not null as present,
     t.oid is null and pg_catalog.to_regclass(pg_catalog.format('%I.%I', k.schema_name, k.table_name)) is not null
-        as replaced
+        as replaced,
+    {distributed} as distributed
 from {schema}.collection k
 left join pg_catalog.pg_class t on t.oid = k.table_oid
 left join pg_catalog.pg_namespace n on n.oid = t.relnamespace

@@ -51,6 +51,7 @@ pub use added::{Added, added};
 pub use appended::{close_lost_appenders, refuse_appended};
 pub use binding::Bound;
 pub use check::{Check, checks};
+pub use collection::is_distributed;
 pub use contents::{SourceContent, read_before, record_contents, unfinished_sources};
 pub use definition::{Column, Definition, Resolved};
 pub use error::Error;

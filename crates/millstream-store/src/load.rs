@@ -318,6 +318,13 @@ pub struct Progress {
     pub reject_bytes: u64,
 }
 
+impl Progress {
+    /// The position below which everything is committed, whatever the slot.
+    pub fn committed(&self) -> Position {
+        self.floors.iter().copied().min().unwrap_or_default()
+    }
+}
+
 /// Reads how far a load is, after its lanes' rows were moved into its own row.
 ///
 /// # Errors

@@ -35,7 +35,8 @@ pub enum Judged {
 }
 
 /// Columns of `mark.sql` that decide how documents are written, each with what it describes.
-const TRAITS: [(&str, &str); 7] = [
+const TRAITS: [(&str, &str); 8] = [
+    PLACE,
     ("kind", "its kind, or the tables that inherit from it"),
     ("columns", "the type of a key column or of doc"),
     ("keyed", "the unique index of its key"),
@@ -44,6 +45,9 @@ const TRAITS: [(&str, &str); 7] = [
     CHECKS,
     INDEXES,
 ];
+
+/// Null if the table is no shard, or a shard that lies at another node.
+const PLACE: (&str, &str) = ("place", "the node of a shard");
 
 /// Those that matter only if the load relies on them.
 const CHECKS: (&str, &str) = ("checks", "its checks or generated columns");
@@ -66,10 +70,11 @@ impl TableMark {
         oid: u32,
         key: impl IntoIterator<Item = &'a str>,
     ) -> Result<Option<Self>, Error> {
-        Self::read_judging(client, oid, key, Judged::Nothing).await
+        Self::read_judging(client, oid, key, Judged::Nothing, None).await
     }
 
-    /// The same, for a load that relies on so much of its judgement.
+    /// The same, for a load that relies on so much of its judgement. `shard` is the number of the shard that the table is, if
+    /// Citus distributes it.
     ///
     /// # Errors
     /// The server's.
@@ -78,6 +83,7 @@ impl TableMark {
         oid: u32,
         key: impl IntoIterator<Item = &'a str>,
         judged: Judged,
+        shard: Option<i64>,
     ) -> Result<Option<Self>, Error> {
         const NONE: &str = "null::text";
         let (checks, indexes) = (include_str!("mark_checks.sql"), include_str!("mark_indexes.sql"));
@@ -91,7 +97,8 @@ impl TableMark {
         let columns: Vec<String> = columns.into_iter().map(quote_literal).collect();
         let columns = format!("array[{}]::text[]", columns.join(", "));
         let own_triggers = quote_literal(TRIGGER_PREFIX);
-        let query = fill!(include_str!("mark.sql"), oid, columns, own_triggers, checks, indexes);
+        let place = shard.map_or_else(|| NONE.to_owned(), |shard| fill!(include_str!("mark_place.sql"), shard));
+        let query = fill!(include_str!("mark.sql"), oid, columns, own_triggers, place, checks, indexes);
         Self::answer(client, oid, query).await
     }
 
@@ -113,6 +120,11 @@ impl TableMark {
             whole: row.get("whole"),
             query,
         }))
+    }
+
+    /// Whether the table is a shard that lies at the server that was asked.
+    pub fn is_placed(&self) -> bool {
+        TRAITS.iter().zip(&self.traits).any(|(which, state)| *which == PLACE && !state.is_empty())
     }
 
     /// What decides how documents are written and differs in another state of the table, if anything does. `judged`: whether

@@ -1,6 +1,6 @@
 -- What a load relies on of the table {oid} whose key has the columns {columns}: one row, none if the table is gone. Each
 -- column changes with what it describes. Checks and indexes are null if the load does not rely on them (mark_checks.sql,
--- mark_indexes.sql). The tree is the table with its partitions, or with the tables that inherit from it. Nothing is locked:
+-- mark_indexes.sql), and the place is if the table is no shard (mark_place.sql). The tree is the table with its partitions, or with the tables that inherit from it. Nothing is locked:
 -- pg_partition_tree would lock every partition.
 with recursive tree (oid) as (
     select {oid}::oid
@@ -60,6 +60,7 @@ select
         from pg_catalog.pg_rewrite r
         where r.ev_class = c.oid
     ) as rules,
+    {place} as place,
     {checks} as checks,
     {indexes} as indexes,
     (

@@ -131,7 +131,7 @@ pub struct Found {
 /// sources from the start, `sum` adds again what it had added, and tombstones are deleted. If a partition was truncated,
 /// unfinished loads read from the start too, except those in mode `sum`, which cannot be resumed any more. A running
 /// load looks for itself; if it is killed before, a mark remains. `None` if the table is gone. `judged`: what the load
-/// relies on.
+/// relies on. `shard`: the number of the shard that the table is, if Citus distributes it.
 ///
 /// # Errors
 /// The server's.
@@ -141,12 +141,15 @@ pub async fn start_over<'a>(
     table_oid: u32,
     key: impl IntoIterator<Item = &'a str>,
     judged: Judged,
+    shard: Option<i64>,
 ) -> Result<Option<Found>, Error> {
     let transaction = client.transaction().await?;
     // Whoever holds a lock on the table holds up this load only, and not all that open one.
     transaction.execute("select pg_catalog.pg_relation_size($1::oid)", &[&table_oid]).await?;
     OPEN.lock_in_transaction(&transaction).await?;
-    let Some(mark) = TableMark::read_judging(&transaction, table_oid, key, judged).await? else { return Ok(None) };
+    let Some(mark) = TableMark::read_judging(&transaction, table_oid, key, judged, shard).await? else {
+        return Ok(None);
+    };
     let recorded = schema.sql("select files from {schema}.collection where table_oid = $1");
     let recorded = transaction.query_opt(&recorded, &[&mark.oid]).await?;
     let recorded: Option<String> = recorded.and_then(|row| row.get(0));

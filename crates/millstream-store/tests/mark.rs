@@ -42,7 +42,7 @@ async fn every_change_that_matters_is_named_and_no_other() {
     every_build(async |db| {
         let Scene { client, table_oid, .. } = Scene::new(db).await;
         client.batch_execute("create table others (id text primary key); create table parent ()").await.unwrap();
-        let mark = TableMark::read_judging(&client, table_oid, ["id"], Judged::Rows).await.unwrap().unwrap();
+        let mark = TableMark::read_judging(&client, table_oid, ["id"], Judged::Rows, None).await.unwrap().unwrap();
         client.batch_execute(&mark.guard()).await.unwrap();
         for (change, expected) in CHANGES {
             client.batch_execute(GUARD).await.unwrap();

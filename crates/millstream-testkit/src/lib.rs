@@ -24,6 +24,7 @@
 //! | `MILLSTREAM_TEST_SEED` | seed of property tests, to replay a failure |
 //! | `MILLSTREAM_TEST_NETWORKMANAGER` | a directory in which NetworkManager and what it needs are unpacked |
 //! | `MILLSTREAM_TEST_KAFKA` | a directory with the jars of a broker of Kafka |
+//! | `MILLSTREAM_TEST_CITUS` | a directory with the programs of a PostgreSQL that has Citus |
 //! | `MILLSTREAM_TEST_KERNEL` | a Debian package with a kernel, which a test boots in qemu |
 
 #![expect(clippy::print_stdout, reason = "tests speak on stdout, which the harness captures")]
@@ -34,6 +35,7 @@ mod bucket;
 mod build;
 mod cases;
 mod certificate;
+mod citus;
 mod compress;
 mod database;
 mod feature;
@@ -61,6 +63,7 @@ pub use bucket::{Answer, Asked, Bucket};
 pub use build::{Build, build_with, builds, builds_with, dealt_builds, dealt_builds_with, default_build};
 pub use cases::{Cases, cases, dealt, is_night, todays};
 pub use certificate::Certificates;
+pub use citus::CitusCluster;
 pub use compress::{gzip, zstd};
 pub use database::{
     DECOYS, TestDatabase, connect, database, database_on, database_with, each_build, each_build_with, every_build,

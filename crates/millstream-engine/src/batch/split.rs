@@ -1,13 +1,14 @@
-//! Decodes a chunk and distributes its documents to the lanes by slot.
+//! Decodes a chunk and distributes its documents to the lanes by their class.
 
+use super::classes::Classes;
 use super::keys::Keys;
 use super::part::{Hold, Part, Row};
 use bytes::Bytes;
 use millstream_document::chunk::{Chunk, Frame};
 use millstream_document::decode::Decoder;
 use millstream_document::limits::TRANSFORM_OUTCOMES_MAX;
-use millstream_model::limits::{REJECT_BYTES_MAX, REJECT_END_BYTES, SLOTS};
-use millstream_model::{Fault, Position, Slot};
+use millstream_model::limits::{REJECT_BYTES_MAX, REJECT_END_BYTES};
+use millstream_model::{Fault, Position};
 use millstream_store::RejectedDocument;
 use std::sync::Arc;
 
@@ -15,10 +16,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Splitter {
     decoder: Decoder,
-    /// The lane of each slot.
-    lane_of_slot: [u16; SLOTS],
-    /// By slot, the position before which an earlier run of the load has committed all documents.
-    floors: Box<[Position; SLOTS]>,
+    classes: Classes,
     /// Whether any floor is above zero.
     resumed: bool,
     lanes: usize,
@@ -31,19 +29,11 @@ pub(crate) struct Splitter {
 }
 
 impl Splitter {
-    /// `lane_of_slot` and `floors` are indexed by slot.
-    pub(crate) fn new(
-        decoder: Decoder,
-        lane_of_slot: [u16; SLOTS],
-        floors: Box<[Position; SLOTS]>,
-        transforms: usize,
-        keys: Option<Arc<Keys>>,
-    ) -> Self {
-        let lanes = lane_of_slot.iter().max().map_or(0, |l| usize::from(*l) + 1);
-        let resumed = floors.iter().any(|f| *f > Position::default());
+    pub(crate) fn new(decoder: Decoder, classes: Classes, transforms: usize, keys: Option<Arc<Keys>>) -> Self {
+        let (lanes, resumed) = (classes.lanes(), classes.resumed());
         let outcomes = transforms * TRANSFORM_OUTCOMES_MAX;
         let (key, version) = (Vec::new(), Vec::new());
-        Self { decoder, lane_of_slot, floors, resumed, lanes, outcomes, keys, key, version }
+        Self { decoder, classes, resumed, lanes, outcomes, keys, key, version }
     }
 
     /// One part for each lane, in lane order, without the documents that an earlier run of the load has committed.
@@ -75,12 +65,12 @@ impl Splitter {
                 collecting.push(&self.key);
             }
             let position = Position { source: chunk.source, offset: frame.offset };
-            let slot = if decoded.is_err() { Slot::of_position(position) } else { Slot::of_key(&self.key) };
-            if self.resumed && position < self.floors[slot.index()] {
+            let class = self.classes.class(decoded.is_ok().then_some(&*self.key), position);
+            if self.resumed && position < self.classes.floor(class) {
                 skipped += 1;
                 continue;
             }
-            let part = &mut parts[usize::from(self.lane_of_slot[slot.index()])];
+            let part = &mut parts[self.classes.lane(class)];
             part.bytes_read += chunk.source_bytes(number);
             chunk.count_outcomes(number, &mut part.outcomes);
             match decoded {

@@ -1,4 +1,4 @@
-//! What one load of a process has found out about its table, for those that it opens soon after.
+//! What one load of a process has found out about its table, for those into the same one that it opens soon after.
 
 use super::{PreparedCollection, checks_tombstones};
 use crate::error::Error;
@@ -31,7 +31,7 @@ impl KnownTable {
         control: &Connection,
         request: &LoadRequest,
     ) -> Result<Option<PreparedCollection>, Error> {
-        let Some(PreparedCollection { plan, watched, turns }) = self.recent() else { return Ok(None) };
+        let Some(PreparedCollection { plan, watched, turns }) = self.recent(request) else { return Ok(None) };
         let client = &control.client;
         if watched.mark.again(client).await?.as_ref() != Some(&watched.mark) {
             return Ok(None);
@@ -46,8 +46,11 @@ impl KnownTable {
         Ok(Some(PreparedCollection { plan, watched: watched.of_another(), turns }))
     }
 
-    fn recent(&self) -> Option<PreparedCollection> {
+    /// The table that was prepared last, if that was not long ago and this load is into the same one.
+    fn recent(&self, request: &LoadRequest) -> Option<PreparedCollection> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().filter(|(since, _)| since.elapsed() < TABLE_KNOWN_FOR).map(|(_, prepared)| prepared.clone())
+        let (since, prepared) = known.as_ref()?;
+        let is_same = prepared.plan.request.collection == request.collection;
+        (is_same && since.elapsed() < TABLE_KNOWN_FOR).then(|| prepared.clone())
     }
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod definition;
+mod distributed;
 mod fitness;
 mod folding;
 mod form;
@@ -14,6 +15,8 @@ mod typed;
 
 pub use definition::definition;
 pub(crate) use definition::key_columns;
+pub(crate) use distributed::provide_distributed;
+use distributed::{distribution, moved};
 pub(crate) use known::KnownTable;
 use sample::{documents, sample};
 pub(crate) use storage::compression;
@@ -107,6 +110,9 @@ pub(crate) async fn foresee(
     }
     let TypedMode { mode, version, warning } = decide_version_type(client, schema, request, oid, feed).await?;
     let Some(mut table) = found else {
+        if request.shard.is_some() {
+            return Err(moved(name));
+        }
         let (key, reasons, mut warnings) = infer(request, feed).await?;
         let Typed { columns: typed, reasons: column_reasons, warnings: left_out } =
             typed::chosen(request, feed).await?;
@@ -119,7 +125,11 @@ pub(crate) async fn foresee(
         columns.extend(typed.iter().map(TypedColumn::generated));
         let columns = columns.join(", ");
         let checks = check::spell(client, schema, (name, None), &columns, &request.checks).await?;
-        let ddl = Some(definition(name, &key, request.durability, control.server.lz4, &typed, &checks));
+        let mut ddl = definition(name, &key, request.durability, control.server.lz4, &typed, &checks);
+        if request.distribute {
+            ddl = format!("{ddl};\n{}", distribution(name, &key));
+        }
+        let ddl = Some(ddl);
         let may_refuse = !checks.is_empty() || !typed.is_empty();
         let traits = TableTraits { can_join: true, may_refuse, alters_rows: false, partitioned: false };
         return Ok(Prospect {
@@ -300,8 +310,11 @@ async fn settle(
     let columns = prospect.key.columns.iter().map(|column| column.name.as_str());
     // Before the rows are looked at: if somebody changes the table from now on, the batches notice.
     let judged = folding::judged(&prospect.mode);
-    let found = truncation::start_over(&mut control.client, schema, table, columns, judged).await?;
+    let found = truncation::start_over(&mut control.client, schema, table, columns, judged, request.shard).await?;
     let Found { mark, times_emptied, warning } = found.ok_or_else(|| name::dropped(name))?;
+    if request.shard.is_some() && !mark.is_placed() {
+        return Err(moved(name));
+    }
     if mark.name != *name {
         return Err(name::lost(&control.client, name, table).await?.unwrap_or_else(|| name::dropped(name)));
     }

@@ -99,7 +99,8 @@ async fn compact_once(
     // Once the table has rows again, nobody can see that it was truncated.
     let key = collection.key.iter().map(|column| column.name.as_str());
     let moved = || Error::TableMoved { collection: collection.name.clone() };
-    let found = truncation::start_over(client, schema, table_oid, key, Judged::Nothing).await?.ok_or_else(moved)?;
+    let found =
+        truncation::start_over(client, schema, table_oid, key, Judged::Nothing, None).await?.ok_or_else(moved)?;
     if let Some(warning) = found.warning.filter(|warning| !done.warnings.contains(warning)) {
         done.warnings.push(warning);
     }

@@ -485,6 +485,9 @@ fn openings(setup: &LaneSetup) -> [[String; 2]; 2] {
     let slots = if plan.checks_tombstones { format!("{slots};\n") } else { String::new() };
     let CollectionName { schema, table } = &setup.table.mark.name;
     let lock = format!("lock table only {} in row exclusive mode", quote_qualified(schema, table));
+    // A move of the shard waits for the batch. Then the guard finds that the shard lies elsewhere.
+    let stay = plan.request.shard.map(|shard| format!("select pg_catalog.lock_shard_metadata(5, array[{shard}]);\n"));
+    let stay = stay.unwrap_or_default();
     let wait_ms = DEADLOCK_WAIT.as_millis();
     [false, true].map(|alone| {
         let turn = turn(setup.table.mark.oid, alone);
@@ -493,6 +496,6 @@ fn openings(setup: &LaneSetup) -> [[String; 2]; 2] {
             false => String::new(),
         };
         [OPENING, include_str!("flushing.sql")]
-            .map(|opening| format!("{opening};\n{turn};\n{slots}{lock}; {GUARD}{soon}"))
+            .map(|opening| format!("{opening};\n{stay}{turn};\n{slots}{lock}; {GUARD}{soon}"))
     })
 }

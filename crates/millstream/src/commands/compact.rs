@@ -45,6 +45,7 @@ pub struct CompactArgs {
 pub async fn run(args: &CompactArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let (Database { connection, schema, conninfo }, collection) =
         Database::open_table(&args.target, &args.name).await?;
+    collection.require_whole("compact")?;
     let client = &connection.client;
     if segments::count(client, &schema, &collection).await? > 0 {
         for warning in foreign_code(client, &schema, collection.table_oid, Access::Write).await? {

@@ -67,6 +67,7 @@ pub struct DistinctArgs {
 /// Runs the command.
 pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
     let (mut database, collection) = Database::open_table(&args.target, &args.name).await?;
+    collection.require_whole("distinct")?;
     database.warn_of_code(collection.table_oid).await?;
     let waiting = segments::count(&database.connection.client, &database.schema, &collection).await?;
     if waiting > 0 {

@@ -46,6 +46,7 @@ pub struct DropArgs {
 /// Runs the command.
 pub async fn run(args: &DropArgs, output: Output) -> Result<Exit, Failure> {
     let (mut database, collection) = Database::open_at(&args.target, &args.name).await?;
+    collection.require_whole("drop")?;
     database.connection.require_writable()?;
     let with_table = collection.present && (args.table || !collection.adopted);
     if !args.yes && !is_wanted(&collection, with_table)? {

@@ -90,6 +90,7 @@ pub struct FreezeArgs {
 /// Runs the command.
 pub async fn run(args: &FreezeArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let (mut database, collection) = Database::open_at(&args.target, &args.name).await?;
+    collection.require_whole("freeze")?;
     let name = &collection.name;
     if !args.dry_run {
         database.connection.require_writable()?;

@@ -209,6 +209,15 @@ pub struct LoadArgs {
     #[arg(long)]
     adopt: bool,
 
+    /// On a coordinator of Citus: distribute the table that the load makes over the workers, by the first column of its key
+    ///
+    /// It gets as many shards as citus.shard_count says. A table that is distributed already needs no option. Each shard is
+    /// loaded at the worker that has it, with one connection, so the workers must be reachable from here by the names that
+    /// the coordinator knows them by, with the same role and password. Such a table takes no --mode sum, --layout log,
+    /// --check, --column, --delete-missing, --skip-loaded or --lanes.
+    #[arg(long)]
+    distribute: bool,
+
     /// Connections that write, 64 at most [default: up to 4]
     ///
     /// By default a load uses up to 4 connections: no more than the cores of a local server, and at most half
@@ -392,10 +401,14 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     if let Some((path, file)) = rejects_file.filter(|_| !unread) {
         let database = Database::connect(&args.target, &db).await?;
         let collection = database.collection(&request.collection).await?;
-        let load_id = Some(outcome.receipt.load_id);
-        let filter = RejectFilter { table_oid: collection.table_oid, load_id, ..RejectFilter::default() };
-        let written = export::write(file, &database, &filter).await?;
-        note(&format!("{} in {}", quantity::things(written, "reject"), path.display()));
+        if collection.distributed {
+            note("the file of rejects is empty: those of a distributed table lie at the nodes of its shards");
+        } else {
+            let load_id = Some(outcome.receipt.load_id);
+            let filter = RejectFilter { table_oid: collection.table_oid, load_id, ..RejectFilter::default() };
+            let written = export::write(file, &database, &filter).await?;
+            note(&format!("{} in {}", quantity::things(written, "reject"), path.display()));
+        }
     }
     // Report how the load ended, and refresh the models, even if the receipt could not be printed.
     let published = publish(args, &outcome, &db, output, &signals).await;
@@ -519,6 +532,7 @@ fn refuse_for_topic(args: &LoadArgs) -> Result<(), Failure> {
         (args.strict, "--strict", "leave it out: messages are read once"),
         (args.dry_run, "--dry-run", "leave it out"),
         (args.lanes.is_some(), "--lanes", "leave it out: each partition has one lane"),
+        (args.distribute, "--distribute", "leave it out: a topic is loaded into a table of one server"),
         (args.rejects.is_some(), "--rejects", "leave it out; `millstream rejects` prints rejects"),
         (!args.publish.is_empty(), "--publish", "leave it out; `millstream refresh` refreshes models"),
         (args.skip_loaded, "--skip-loaded", "leave it out: a partition continues behind what is committed"),
@@ -759,6 +773,7 @@ fn request(args: &LoadArgs, (sources, objects): (Vec<String>, Objects)) -> Resul
         None => AskedColumns::Named(args.column.clone()),
     };
     request.adopt = args.adopt;
+    request.distribute = args.distribute;
     request.resume = args.resume == Resume::Auto;
     request.lanes = args.lanes;
     if let Some(rows) = args.batch_rows {

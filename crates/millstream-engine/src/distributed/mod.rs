@@ -1,0 +1,334 @@
+//! A load into a table that Citus distributes: each shard is a table at the node that has it, and gets a load of its own there,
+//! with one lane.
+//!
+//! So a lane writes and commits at one node only, and what it has committed is recorded in the same transaction. What one
+//! command loads is the loads of all shards: they read the same sources, begin and end together, and have one receipt. A
+//! batch first locks its shard against moves, and then makes sure that the shard is still there.
+
+mod shards;
+
+use crate::batch::{Classes, ShardRanges};
+use crate::budget::Budget;
+use crate::collection::provide_distributed;
+use crate::control::{Control, Shared, connect_control};
+use crate::drain::Drain;
+use crate::engine::Finish;
+use crate::error::Error;
+use crate::feed::Feed;
+use crate::feeding::feed_all;
+use crate::observe::{Event, Observer};
+use crate::outcome::{Outcome, Surroundings};
+use crate::request::{AskedColumns, LoadRequest};
+use crate::run::{Begun, Run, decisive, start_engine};
+use crate::service::Once;
+use crate::stop::StopReason;
+use crate::write::LaneReport;
+use futures_util::future::{join_all, select_all};
+use millstream_model::{DocumentForm, Position, Receipt, WalScope};
+use shards::{Shard, shards};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+/// Settings of a session that writes shards as the tables that they are, and makes our own tables at its node alone.
+const NODE_OPTIONS: &str = "-c citus.enable_manual_changes_to_shards=on -c citus.override_table_visibility=off \
+                            -c citus.enable_ddl_propagation=off";
+
+/// One run of a load into a table that the server, a coordinator, distributes.
+///
+/// # Errors
+/// As for [`crate::load`]; [`Error::Refused`] for what only a table of one server can have.
+pub(crate) async fn load_distributed(
+    request: &LoadRequest,
+    around: &Surroundings,
+    mut feed: Feed,
+) -> Result<Outcome, Error> {
+    refuse(request)?;
+    let drain = Drain::new(&around.stop, request.stop_wait);
+    let found = drain.bounds(Box::pin(Table::find(request, around, &mut feed))).await;
+    let Table { of_shards, shards, ranges } = found.ok_or_else(|| drain.ended())??;
+    let mut runs = Vec::with_capacity(shards.len());
+    let opened = Box::pin(open(&shards, &of_shards, around, &drain, (&mut feed, &mut runs))).await;
+    if let Err(error) = opened.and_then(|()| compare(&mut feed, &runs)) {
+        // What they read is nothing. The error says more than what may go wrong now.
+        let _ = close(runs, Vec::new(), Some(&StopReason::Failed)).await;
+        return Err(placed(request, error));
+    }
+    announce(&runs, &*around.observer);
+    let Finish { reports, stopped, error } = Box::pin(work(&mut runs, ranges, &mut feed, around)).await;
+    let (receipts, failure) = close(runs, reports, stopped.as_ref()).await;
+    if let Some(failure) = failure {
+        return Err(placed(request, decisive(failure, error)));
+    }
+    let receipt = sum(request, receipts).ok_or(Error::BrokenOff("a distributed table has no shards"))?;
+    let error = error.map(|error| placed(request, error));
+    Ok(Outcome { receipt, stopped, error, recalled: false })
+}
+
+/// Refuses what cannot be done shard by shard, or would not survive a move of a shard: a load's record and tombstones stay at
+/// the node that the shard leaves.
+fn refuse(request: &LoadRequest) -> Result<(), Error> {
+    let LoadRequest { mode, layout, durability, doc, .. } = request;
+    let forgets = "load into a table of one server: if a shard is moved, what must be known of it stays behind";
+    let refused: [(bool, &str, &str); 11] = [
+        (!layout.fills_table, "--layout log", "leave it out: segments are merged into a table of one server"),
+        (mode.adds_up(), "--mode sum", forgets),
+        (mode.tombstone().is_some() && mode.version().is_some(), "--delete-when in mode newest", forgets),
+        (request.forget_deletes.is_some(), "--forget-deletes", "leave it out: no deletes are remembered"),
+        (request.delete_missing.is_some(), "--delete-missing", "leave it out; verify --exact lists the rows"),
+        (!request.checks.is_empty(), "--check", "add the check at the coordinator: alter table .. add check (..)"),
+        (request.columns != AskedColumns::Any, "--column", "add the column at the coordinator: alter table .. add .."),
+        (doc.is_some_and(|doc| doc != DocumentForm::Whole), "--doc without-key", "leave it out"),
+        (durability.unlogged, "--durability unlogged", "leave it out"),
+        (request.lanes.is_some(), "--lanes", "leave it out: each shard has one lane"),
+        (request.rejects_max == 0, "--max-rejects 0 or --strict", "leave it out: shards do not commit in one order"),
+    ];
+    match refused.iter().find(|(asked, ..)| *asked) {
+        Some((_, option, hint)) => {
+            Err(Error::refused(format!("{option} does not go with a table that Citus distributes"), *hint))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The table, as the coordinator has it.
+struct Table {
+    /// What the load into one of its shards is asked for, but for the name of the shard.
+    of_shards: LoadRequest,
+    shards: Vec<Shard>,
+    ranges: ShardRanges,
+}
+
+impl Table {
+    async fn find(request: &LoadRequest, around: &Surroundings, feed: &mut Feed) -> Result<Self, Error> {
+        let mut coordinator = connect_control(&around.db).await?;
+        // Each node has tables of our own for itself.
+        coordinator.client.batch_execute("set citus.enable_ddl_propagation = off").await?;
+        let bound = request.schema.ensure(&mut coordinator.client).await?;
+        around.observer.warn(bound.map(|bound| bound.to_string()));
+        coordinator.client.batch_execute("set citus.enable_ddl_propagation = on").await?;
+        let (oid, of_shards) = provide_distributed(&mut coordinator, request, feed, &*around.observer).await?;
+        let (shards, ranges) = shards(&coordinator.client, &request.collection, oid, &of_shards.key).await?;
+        coordinator.close().await;
+        Ok(Self { of_shards, shards, ranges })
+    }
+}
+
+/// Opens the load of each shard, in the order of their hashes, with one control session for each node. Those that are open
+/// are in `runs`, also after an error.
+async fn open(
+    shards: &[Shard],
+    of_shards: &LoadRequest,
+    around: &Surroundings,
+    drain: &Drain,
+    (feed, runs): (&mut Feed, &mut Vec<Run>),
+) -> Result<(), Error> {
+    let lanes = u16::try_from(shards.len()).expect("shards are few");
+    let budget = Budget::new(of_shards.memory_bytes, lanes, u16::MAX);
+    let observer = Arc::new(Once::new(Arc::clone(&around.observer)));
+    let mut nodes: HashMap<(&str, u16), (Surroundings, Shared)> = HashMap::new();
+    for shard in shards {
+        let collection = shard.name.clone();
+        let request = LoadRequest { collection, shard: Some(shard.id), lanes: Some(1), ..of_shards.clone() };
+        let (around, shared) = match nodes.entry((shard.host.as_str(), shard.port)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(node) => {
+                let (host, port) = *node.key();
+                let observer = OfNode { node: format!("{host}:{port}"), observer: Arc::clone(&observer) };
+                let db = around.db.of_node(host, port, NODE_OPTIONS);
+                let around = Surroundings { db, observer: Arc::new(observer), ..around.clone() };
+                let control = drain.bounds(Box::pin(Control::open(&request, &around, None))).await;
+                let control = control.ok_or_else(|| drain.ended())??;
+                node.insert((around, Shared { control, budget: budget.clone(), table: Arc::default(), drain: Some(drain.clone()) }))
+            }
+        };
+        match Box::pin(Run::begin(&request, around, feed, None, Some(shared))).await? {
+            Begun::Run(run) => runs.push(*run),
+            Begun::Finished(_) => {
+                return Err(Error::BrokenOff("the load of a shard has begun as one that is finished"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes the feed compare the sources with what most of the loads have read. What the others have read is a part of that.
+fn compare(feed: &mut Feed, runs: &[Run]) -> Result<(), Error> {
+    let committed = runs.iter().map(|run| run.before().committed()).min().unwrap_or_default();
+    let reached = |run: &&Run| run.before().prefix.map(|(source, prefix)| Position { source, offset: prefix.length });
+    let farthest = runs.iter().max_by_key(reached).and_then(|run| run.before().prefix);
+    feed.verify(committed, farthest)
+}
+
+fn announce(runs: &[Run], observer: &dyn Observer) {
+    let load_id = runs.first().map_or(0, Run::load_id);
+    let documents = runs.iter().map(|run| run.before().counters.read).sum();
+    if documents > 0 {
+        observer.event(Event::Resumed { load_id, documents });
+    }
+    observer.event(Event::Started { load_id, lanes: u16::try_from(runs.len()).expect("shards are few") });
+}
+
+/// Feeds the sources to one engine, whose lanes are those of all loads.
+async fn work(runs: &mut [Run], ranges: ShardRanges, feed: &mut Feed, around: &Surroundings) -> Finish {
+    let setups: Vec<_> = runs.iter_mut().flat_map(Run::setups).collect();
+    let Some(first) = runs.first().filter(|_| setups.len() == runs.len()) else {
+        return Finish::failed(Error::BrokenOff("a shard has no lane"));
+    };
+    let (lanes, _) = first.lanes();
+    let floors = runs.iter().map(|run| run.before().committed()).collect();
+    let engine = match start_engine(&lanes, setups, Classes::shards(ranges, floors), None).await {
+        Ok(engine) => engine,
+        Err(error) => return Finish::failed(error),
+    };
+    let finish = async {
+        let fed = feed_all(feed, &engine, around).await;
+        engine.finish(fed).await
+    };
+    let held = select_all(runs.iter_mut().map(|run| Box::pin(run.hold())));
+    tokio::select! {
+        biased;
+        finish = finish => finish,
+        (fenced, ..) = held => Finish::failed(fenced),
+    }
+}
+
+/// Closes all loads. `reports` are those of their lanes, in the order of the loads. Returns the receipts, and the first error
+/// if not all could be closed.
+async fn close(
+    runs: Vec<Run>,
+    reports: Vec<LaneReport>,
+    stopped: Option<&StopReason>,
+) -> (Vec<Receipt>, Option<Error>) {
+    let mut reports = reports.into_iter();
+    let ends = runs.into_iter().map(|run| {
+        let finish = Finish { reports: reports.next().into_iter().collect(), stopped: stopped.cloned(), error: None };
+        Box::pin(run.end(finish, Vec::new()))
+    });
+    let (mut receipts, mut failure) = (Vec::new(), None);
+    for ended in join_all(ends).await {
+        match ended {
+            Ok(outcome) => receipts.push(outcome.receipt),
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    (receipts, failure)
+}
+
+/// One receipt for all shards; `None` if there are none.
+fn sum(request: &LoadRequest, receipts: Vec<Receipt>) -> Option<Receipt> {
+    let mut receipts = receipts.into_iter();
+    let mut sum = receipts.next()?;
+    sum.collection = request.collection.to_string();
+    for one in receipts {
+        sum.counters += one.counters;
+        sum.rejected_lines += one.rejected_lines;
+        sum.seconds = sum.seconds.max(one.seconds);
+        sum.lanes += one.lanes;
+        sum.retries += one.retries;
+        sum.deadlocks += one.deadlocks;
+        sum.finished &= one.finished;
+        sum.wal_bytes += one.wal_bytes;
+        if one.wal_scope != WalScope::Backend {
+            sum.wal_scope = one.wal_scope;
+        }
+        if let Some(before) = one.resumed_from {
+            *sum.resumed_from.get_or_insert_default() += before;
+        }
+        for (name, batches) in one.writers {
+            *sum.writers.entry(name).or_default() += batches;
+        }
+        // What follows the transforms was counted for all shards together.
+        for (of_all, of_one) in sum.transforms.iter_mut().zip(one.transforms).take(request.transforms.len()) {
+            for (outcome, documents) in of_one.documents {
+                *of_all.documents.entry(outcome).or_default() += documents;
+            }
+        }
+    }
+    if sum.wal_scope != WalScope::Backend {
+        // Shards of one node would count the same WAL.
+        (sum.wal_bytes, sum.wal_scope) = (0, WalScope::Unknown);
+    }
+    let this_run = sum.counters.read.saturating_sub(sum.resumed_from.unwrap_or(0));
+    sum.rows_per_second = if sum.seconds > 0.0 { this_run as f64 / sum.seconds } else { 0.0 };
+    Some(sum)
+}
+
+/// The table of a shard that is gone was moved or split: another run finds out where its keys belong now.
+fn placed(request: &LoadRequest, error: Error) -> Error {
+    match error {
+        Error::TableMoved { .. } => {
+            Error::TableChanged { collection: request.collection.clone(), what: "the node of a shard" }
+        }
+        error => error,
+    }
+}
+
+/// Passes on what happens to the shards of a node, and says which node. What the coordinator has said of the table is left
+/// out, and so is how each of the loads begins.
+struct OfNode {
+    node: String,
+    observer: Arc<Once>,
+}
+
+impl Observer for OfNode {
+    fn event(&self, event: Event) {
+        self.observer.event(match event {
+            Event::Key(_)
+            | Event::Columns(_)
+            | Event::Version(_)
+            | Event::Created(_)
+            | Event::Resumed { .. }
+            | Event::Started { .. } => return,
+            Event::Retry { lane, attempt, after, error } => {
+                Event::Retry { lane, attempt, after, error: format!("{}: {error}", self.node) }
+            }
+            other => other,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durability::DURABILITIES;
+    use crate::layout::Layout;
+
+    type Change = fn(&mut LoadRequest);
+
+    #[test]
+    fn what_needs_one_server_is_refused_by_its_name() {
+        let request = || LoadRequest::new("events".parse().unwrap(), Vec::new(), vec!["a".into()]);
+        assert!(refuse(&request()).is_ok());
+        let changes: [(Change, Option<&str>); 12] = [
+            (|request| request.mode = "merge:deep".parse().unwrap(), None),
+            (|request| request.mode = "newest:at".parse().unwrap(), None),
+            (|request| request.mode = request.mode.clone().with_tombstone(Some("op=d".parse().unwrap())), None),
+            (|request| request.doc = Some(DocumentForm::Whole), None),
+            (|request| request.mode = "sum:n".parse().unwrap(), Some("--mode sum")),
+            (|request| request.layout = Layout::by_name("log").unwrap(), Some("--layout log")),
+            (|request| request.checks = vec!["true".into()], Some("--check")),
+            (|request| request.columns = AskedColumns::All, Some("--column")),
+            (|request| request.lanes = Some(2), Some("--lanes")),
+            (|request| request.rejects_max = 0, Some("--max-rejects 0")),
+            (
+                |request| request.durability = DURABILITIES.iter().copied().find(|one| one.unlogged).unwrap(),
+                Some("--durability unlogged"),
+            ),
+            (
+                |request| {
+                    let newest = "newest:at".parse::<crate::merge::Mode>().unwrap();
+                    request.mode = newest.with_tombstone(Some("op=d".parse().unwrap()));
+                },
+                Some("--delete-when in mode newest"),
+            ),
+        ];
+        for (change, refused) in changes {
+            let mut request = request();
+            change(&mut request);
+            let error = refuse(&request).err().map(|error| error.to_string());
+            assert_eq!(error.is_some(), refused.is_some(), "{error:?}");
+            assert!(error.is_none_or(|error| error.contains(refused.unwrap_or_default())), "{refused:?}");
+        }
+    }
+}

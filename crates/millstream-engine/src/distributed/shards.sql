@@ -1,0 +1,17 @@
+-- The shards of the table $1 in the order of their hashes, each with the node that has it. A shard with several copies comes
+-- as often.
+select
+    s.shardid,
+    s.shardminvalue::integer as first,
+    s.shardmaxvalue::integer as last,
+    name.parts[pg_catalog.cardinality(name.parts)] as name,
+    n.nodename::text as host,
+    n.nodeport as port,
+    n.isactive and n.metadatasynced as is_synced
+from pg_catalog.pg_dist_shard s
+cross join lateral pg_catalog.parse_ident(pg_catalog.shard_name(s.logicalrelid, s.shardid)) as name (parts)
+join pg_catalog.pg_dist_placement p on p.shardid = s.shardid
+join pg_catalog.pg_dist_node n on n.groupid = p.groupid
+where s.logicalrelid::oid = $1
+  and n.noderole = 'primary'
+order by first, s.shardid

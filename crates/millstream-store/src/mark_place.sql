@@ -1,0 +1,8 @@
+-- Whether the shard {shard} of a table that Citus distributes lies at this node. After a move, the old table takes writes
+-- for a while that nobody sees.
+(
+    select 'here'
+    from pg_catalog.pg_dist_placement p
+    join pg_catalog.pg_dist_local_group g on g.groupid = p.groupid
+    where p.shardid = {shard}
+)
