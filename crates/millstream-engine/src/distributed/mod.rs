@@ -49,13 +49,22 @@ pub(crate) async fn load_distributed(
     let Table { of_shards, shards, ranges } = found.ok_or_else(|| drain.ended())??;
     let mut runs = Vec::with_capacity(shards.len());
     let opened = Box::pin(open(&shards, &of_shards, around, &drain, (&mut feed, &mut runs))).await;
-    if let Err(error) = opened.and_then(|()| compare(&mut feed, &runs)) {
-        // What they read is nothing. The error says more than what may go wrong now.
-        let _ = close(runs, Vec::new(), Some(&StopReason::Failed)).await;
-        return Err(placed(request, error));
-    }
+    let nodes = match opened.and_then(|nodes| compare(&mut feed, &runs).map(|()| nodes)) {
+        Ok(nodes) => nodes,
+        Err(error) => {
+            // They have read nothing. The error says more than what may go wrong now.
+            let _ = close(runs, Vec::new(), Some(&StopReason::Failed)).await;
+            return Err(placed(request, error));
+        }
+    };
     announce(&runs, &*around.observer);
-    let Finish { reports, stopped, error } = Box::pin(work(&mut runs, ranges, &mut feed, around)).await;
+    let after = request.standstill_after;
+    let watching = join_all(nodes.iter().map(|node| Box::pin(node.attended(after, std::future::pending::<()>()))));
+    let Finish { reports, stopped, error } = tokio::select! {
+        biased;
+        finish = Box::pin(work(&mut runs, ranges, &mut feed, around)) => finish,
+        _ = watching => Finish::failed(Error::BrokenOff("nobody watches the nodes")),
+    };
     let (receipts, failure) = close(runs, reports, stopped.as_ref()).await;
     if let Some(failure) = failure {
         return Err(placed(request, decisive(failure, error)));
@@ -115,14 +124,14 @@ impl Table {
 }
 
 /// Opens the load of each shard, in the order of their hashes, with one control session for each node. Those that are open
-/// are in `runs`, also after an error.
+/// are in `runs`, also after an error. Returns the nodes.
 async fn open(
     shards: &[Shard],
     of_shards: &LoadRequest,
     around: &Surroundings,
     drain: &Drain,
     (feed, runs): (&mut Feed, &mut Vec<Run>),
-) -> Result<(), Error> {
+) -> Result<Vec<Surroundings>, Error> {
     let lanes = u16::try_from(shards.len()).expect("shards are few");
     let budget = Budget::new(of_shards.memory_bytes, lanes, u16::MAX);
     let observer = Arc::new(Once::new(Arc::clone(&around.observer)));
@@ -142,14 +151,14 @@ async fn open(
                 node.insert((around, Shared { control, budget: budget.clone(), table: Arc::default(), drain: Some(drain.clone()) }))
             }
         };
-        match Box::pin(Run::begin(&request, around, feed, None, Some(shared))).await? {
+        match Box::pin(Run::begin(&request, around, feed, None, Some(&*shared))).await? {
             Begun::Run(run) => runs.push(*run),
             Begun::Finished(_) => {
                 return Err(Error::BrokenOff("the load of a shard has begun as one that is finished"));
             }
         }
     }
-    Ok(())
+    Ok(nodes.into_values().map(|(around, _)| around).collect())
 }
 
 /// Makes the feed compare the sources with what most of the loads have read. What the others have read is a part of that.
