@@ -241,6 +241,35 @@ async fn shards_that_move_under_a_load_lose_nothing() {
     require_placed(&cluster, "moving").await;
 }
 
+/// Citus copies the rows into another table, with shards of other numbers. Batches that are committed behind the copy must
+/// not be lost.
+#[tokio::test]
+async fn a_table_that_gets_other_shards_under_a_load_loses_nothing() {
+    let Some(cluster) = CitusCluster::start(2).await else { return };
+    cluster.client().await.batch_execute("alter database postgres set citus.shard_count = 4").await.unwrap();
+    let (files, mut rng) = (Files::new(), fastrand::Rng::with_seed(8));
+    let stream = Stream::random(&mut rng, 60_000, 20_000);
+    let wanted = distributing("recut", &[files.write("a", &stream.text)]);
+    let (around, events) = surroundings(&cluster.url());
+    let mut loading = Box::pin(load(&wanted, &around));
+    let cutting = async {
+        for shards in [3, 5] {
+            until_committed(&around.tally, 1_000).await;
+            let sql = format!("select alter_distributed_table('recut', shard_count => {shards})");
+            cluster.client().await.batch_execute(&sql).await.expect("the table gets other shards");
+        }
+    };
+    let outcome = tokio::select! {
+        ended = &mut loading => ended,
+        () = cutting => loading.await,
+    };
+    let outcome = outcome.expect("the load begins");
+    assert!(outcome.error.is_none() && outcome.receipt.finished, "{outcome:?}; {}", events.warnings());
+    // What is still under way may hold a lock.
+    assert!(stored(&cluster, "recut").await == stream.last);
+    require_placed(&cluster, "recut").await;
+}
+
 /// A pipe cannot be read again, so its load ends, and says what to do. Nothing of it is in the table that the shard has left.
 #[tokio::test]
 async fn a_stream_whose_shard_moves_ends_and_resumes_when_it_is_sent_again() {

@@ -7,6 +7,7 @@ use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec};
 use millstream_pg::{Connection, catalog, quote_literal, quote_name};
+use millstream_store::collections;
 
 /// Makes or checks a table that Citus distributes, and records it. Returns its OID, and what a load into one of its shards is
 /// asked for: the types of the key and of the version are the same for all.
@@ -20,6 +21,10 @@ pub(crate) async fn provide_distributed(
     observer: &dyn Observer,
 ) -> Result<(u32, LoadRequest), Error> {
     let (name, schema) = (&request.collection, &request.schema);
+    // Citus makes a table anew when it gets another number of shards.
+    let recorded = collections::find(&control.client, schema, name).await?;
+    let adopt = request.adopt || recorded.is_some_and(|recorded| recorded.replaced);
+    let request = &LoadRequest { adopt, ..request.clone() };
     let refuse =
         |problem: &str, hint: String| Error::Collection { collection: name.clone(), problem: problem.to_owned(), hint };
     if !request.distribute && catalog::table(&control.client, &name.schema, &name.table).await?.is_none() {

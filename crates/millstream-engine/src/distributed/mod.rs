@@ -24,7 +24,8 @@ use crate::service::Once;
 use crate::stop::StopReason;
 use crate::write::LaneReport;
 use futures_util::future::{join_all, select_all};
-use millstream_model::{DocumentForm, Position, Receipt, WalScope};
+use millstream_model::{CollectionName, DocumentForm, Position, Receipt, WalScope};
+use millstream_pg::{ConnInfo, Connection, Explained, Failures, quote_name};
 use shards::{Shard, shards};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -46,9 +47,9 @@ pub(crate) async fn load_distributed(
     refuse(request)?;
     let drain = Drain::new(&around.stop, request.stop_wait);
     let found = drain.bounds(Box::pin(Table::find(request, around, &mut feed))).await;
-    let Table { of_shards, shards, ranges } = found.ok_or_else(|| drain.ended())??;
-    let mut runs = Vec::with_capacity(shards.len());
-    let opened = Box::pin(open(&shards, &of_shards, around, &drain, (&mut feed, &mut runs))).await;
+    let table = found.ok_or_else(|| drain.ended())??;
+    let mut runs = Vec::with_capacity(table.shards.len());
+    let opened = Box::pin(open(&table, around, &drain, (&mut feed, &mut runs))).await;
     let nodes = match opened.and_then(|nodes| compare(&mut feed, &runs).map(|()| nodes)) {
         Ok(nodes) => nodes,
         Err(error) => {
@@ -60,12 +61,23 @@ pub(crate) async fn load_distributed(
     announce(&runs, &*around.observer);
     let after = request.standstill_after;
     let watching = join_all(nodes.iter().map(|node| Box::pin(node.attended(after, std::future::pending::<()>()))));
-    let Finish { reports, stopped, error } = tokio::select! {
+    let mut finish = tokio::select! {
         biased;
-        finish = Box::pin(work(&mut runs, ranges, &mut feed, around)) => finish,
+        finish = Box::pin(work(&mut runs, table.ranges.clone(), &mut feed, around)) => finish,
         _ = watching => Finish::failed(Error::BrokenOff("nobody watches the nodes")),
     };
+    let mut settled = None;
+    if finish.stopped.is_none() {
+        let waited = drain.bounds(Box::pin(table.settled(&request.collection, around))).await;
+        match waited.unwrap_or_else(|| Err(drain.ended())) {
+            Ok(session) => settled = Some(session),
+            Err(error) => finish = Finish { reports: finish.reports, ..Finish::failed(error) },
+        }
+    }
+    let Finish { reports, stopped, error } = finish;
     let (receipts, failure) = close(runs, reports, stopped.as_ref()).await;
+    // Until here, nobody has copied the rows elsewhere.
+    drop(settled);
     if let Some(failure) = failure {
         return Err(placed(request, decisive(failure, error)));
     }
@@ -102,6 +114,7 @@ fn refuse(request: &LoadRequest) -> Result<(), Error> {
 
 /// The table, as the coordinator has it.
 struct Table {
+    oid: u32,
     /// What the load into one of its shards is asked for, but for the name of the shard.
     of_shards: LoadRequest,
     shards: Vec<Shard>,
@@ -119,19 +132,54 @@ impl Table {
         let (oid, of_shards) = provide_distributed(&mut coordinator, request, feed, &*around.observer).await?;
         let (shards, ranges) = shards(&coordinator.client, &request.collection, oid, &of_shards.key).await?;
         coordinator.close().await;
-        Ok(Self { of_shards, shards, ranges })
+        Ok(Self { oid, of_shards, shards, ranges })
+    }
+
+    /// Requires that the shards are still those that were loaded, and keeps them so as long as the session is there.
+    ///
+    /// Somebody may give the table another number of shards, or distribute it no more. Citus then copies its rows into a new
+    /// table, and drops the old one. Only a lock at the coordinator keeps it from that, and batches do not take it. So before a
+    /// load counts as finished, it waits for the end of such a copy. In a new table, it begins anew.
+    ///
+    /// # Errors
+    /// [`Error::TableChanged`] if they are others now; the coordinator's.
+    async fn settled(&self, name: &CollectionName, around: &Surroundings) -> Result<Connection, Error> {
+        let mut failures = Failures::default();
+        loop {
+            let error = match self.locked(name, around).await {
+                Ok(session) => return Ok(session),
+                Err(error) if error.is_unknown_table() => return Err(recut(name)),
+                Err(error) => error,
+            };
+            if !failures.wait(error.kind()).await {
+                return Err(error);
+            }
+        }
+    }
+
+    async fn locked(&self, name: &CollectionName, around: &Surroundings) -> Result<Connection, Error> {
+        let session = connect_control(&around.db).await?;
+        let lock = format!("begin; lock table only {} in row share mode", quote_name(name));
+        session.client.batch_execute(&lock).await?;
+        let sql = "select coalesce(pg_catalog.array_agg(s.shardid), '{}') from pg_catalog.pg_dist_shard s \
+                   where s.logicalrelid::oid = $1";
+        let mut now: Vec<i64> = session.client.query_one(sql, &[&self.oid]).await?.get(0);
+        let mut before: Vec<i64> = self.shards.iter().map(|shard| shard.id).collect();
+        now.sort_unstable();
+        before.sort_unstable();
+        if now == before { Ok(session) } else { Err(recut(name)) }
     }
 }
 
 /// Opens the load of each shard, in the order of their hashes, with one control session for each node. Those that are open
 /// are in `runs`, also after an error. Returns the nodes.
 async fn open(
-    shards: &[Shard],
-    of_shards: &LoadRequest,
+    table: &Table,
     around: &Surroundings,
     drain: &Drain,
     (feed, runs): (&mut Feed, &mut Vec<Run>),
 ) -> Result<Vec<Surroundings>, Error> {
+    let Table { of_shards, shards, .. } = table;
     let lanes = u16::try_from(shards.len()).expect("shards are few");
     let budget = Budget::new(of_shards.memory_bytes, lanes, u16::MAX);
     let observer = Arc::new(Once::new(Arc::clone(&around.observer)));
@@ -145,6 +193,8 @@ async fn open(
                 let (host, port) = *node.key();
                 let observer = OfNode { node: format!("{host}:{port}"), observer: Arc::clone(&observer) };
                 let db = around.db.of_node(host, port, NODE_OPTIONS);
+                let asked = drain.bounds(Box::pin(require_node(&db, shard))).await;
+                asked.ok_or_else(|| drain.ended())??;
                 let around = Surroundings { db, observer: Arc::new(observer), ..around.clone() };
                 let control = drain.bounds(Box::pin(Control::open(&request, &around, None))).await;
                 let control = control.ok_or_else(|| drain.ended())??;
@@ -159,6 +209,28 @@ async fn open(
         }
     }
     Ok(nodes.into_values().map(|(around, _)| around).collect())
+}
+
+/// Requires that a server is the node that the coordinator means. Here, its name may be that of another server, as localhost
+/// is.
+async fn require_node(db: &ConnInfo, shard: &Shard) -> Result<(), Error> {
+    let node = connect_control(db).await?;
+    let sql = "select metadata operator(pg_catalog.->>) 'server_id'::text from pg_catalog.pg_dist_node_metadata";
+    let own: Option<String> = match node.client.query_opt(sql, &[]).await.map_err(Error::from) {
+        Ok(row) => row.and_then(|row| row.get(0)),
+        Err(error) if error.is_unknown_table() => None,
+        Err(error) => return Err(error),
+    };
+    node.close().await;
+    if own.is_some() && own == shard.server {
+        return Ok(());
+    }
+    let Shard { host, port, .. } = shard;
+    Err(Error::refused(
+        format!("the server at {host}:{port} is not the node that the coordinator knows by this name"),
+        "the nodes must be reachable from here by their names in pg_dist_node: see citus_update_node and \
+         citus_set_coordinator_host",
+    ))
 }
 
 /// Makes the feed compare the sources with what most of the loads have read. What the others have read is a part of that.
@@ -266,11 +338,14 @@ fn sum(request: &LoadRequest, receipts: Vec<Receipt>) -> Option<Receipt> {
 /// The table of a shard that is gone was moved or split: another run finds out where its keys belong now.
 fn placed(request: &LoadRequest, error: Error) -> Error {
     match error {
-        Error::TableMoved { .. } => {
-            Error::TableChanged { collection: request.collection.clone(), what: "the node of a shard" }
-        }
+        Error::TableMoved { .. } => recut(&request.collection),
         error => error,
     }
+}
+
+/// The table has other shards, or they lie elsewhere.
+fn recut(name: &CollectionName) -> Error {
+    Error::TableChanged { collection: name.clone(), what: "the shards or their nodes" }
 }
 
 /// Passes on what happens to the shards of a node, and says which node. What the coordinator has said of the table is left

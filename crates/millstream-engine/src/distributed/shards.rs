@@ -17,6 +17,8 @@ pub(super) struct Shard {
     /// The node that has it.
     pub(super) host: String,
     pub(super) port: u16,
+    /// What the node calls itself, if the coordinator reaches it.
+    pub(super) server: Option<String>,
     /// The least and the greatest of its hashes.
     hashes: (i32, i32),
 }
@@ -34,7 +36,11 @@ pub(super) async fn shards(
     let refuse =
         |problem: String, hint: &str| Error::Collection { collection: name.clone(), problem, hint: hint.into() };
     let distributed = client.query_opt(include_str!("distribution.sql"), &[&table_oid]).await?;
-    let column: Option<String> = distributed.and_then(|row| row.get(0));
+    if distributed.as_ref().is_some_and(|row| !row.get::<_, bool>("is_owned")) {
+        let problem = "this role does not own it, and only its owner may keep shards from being moved".to_owned();
+        return Err(refuse(problem, "load as the owner of the table, or as a member of that role"));
+    }
+    let column: Option<String> = distributed.and_then(|row| row.get("hashed"));
     let place = column.as_ref().and_then(|column| key.iter().position(|of_key| of_key.column == *column));
     let (Some(column), Some(place)) = (column, place) else {
         let problem = "Citus does not distribute it by the hash of a column of its key".to_owned();
@@ -73,6 +79,7 @@ fn shard(row: &Row, table: &CollectionName) -> Result<Shard, Error> {
         name: CollectionName { schema: table.schema.clone(), table: text(row, "name") },
         host: text(row, "host"),
         port: port(row)?,
+        server: row.get("server"),
         hashes: (row.get("first"), row.get("last")),
     })
 }

@@ -421,6 +421,18 @@ fn a_connection_string_without_its_password_leads_to_the_same_place() {
 }
 
 #[test]
+fn a_node_gets_the_role_and_the_password_of_the_first_host() {
+    let info = parse("host=a.example,b.example port=5001 user=me password=secret dbname=shop sslmode=require");
+    for (host, place) in [("w1", "w1:7000"), ("10.0.0.7", "10.0.0.7:7000"), ("/run/pg", "/run/pg/.s.PGSQL.7000")] {
+        let node = info.of_node(host, 7_000, "-c a=b");
+        assert_eq!((shown(&node), password(&node, 0)), (vec![place.to_owned()], Some("secret")), "{host}");
+        assert_eq!((&node.user, &node.dbname, node.tls == info.tls), (&info.user, &info.dbname, true), "{host}");
+        assert_eq!(node.options.as_deref(), Some("-c a=b"));
+        assert_eq!(node.of_node(host, 7_000, "-c c=d").options.as_deref(), Some("-c a=b -c c=d"));
+    }
+}
+
+#[test]
 fn local_means_every_host_is_this_machine() {
     for (text, local) in [
         ("host=/run/pg", true),
