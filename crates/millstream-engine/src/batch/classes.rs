@@ -71,7 +71,7 @@ impl Classes {
 }
 
 impl ShardRanges {
-    /// `None` if the shards do not take every hash: `ranges` are the least and the greatest of each, in ascending order.
+    /// `None` if they do not take every hash once. `ranges` are the least and the greatest of each, in ascending order.
     pub(crate) fn new(column: HashedColumn, ranges: &[(i32, i32)]) -> Option<Self> {
         let mut next = Some(i32::MIN);
         for (first, last) in ranges {

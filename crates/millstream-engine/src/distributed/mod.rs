@@ -243,7 +243,7 @@ fn compare(feed: &mut Feed, runs: &[Run]) -> Result<(), Error> {
 
 fn announce(runs: &[Run], observer: &dyn Observer) {
     let load_id = runs.first().map_or(0, Run::load_id);
-    let documents = runs.iter().map(|run| run.before().counters.read).sum();
+    let documents: u64 = runs.iter().map(|run| run.before().counters.read).sum();
     if documents > 0 {
         observer.event(Event::Resumed { load_id, documents });
     }
