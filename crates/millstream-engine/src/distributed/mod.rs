@@ -25,7 +25,7 @@ use crate::stop::StopReason;
 use crate::write::LaneReport;
 use futures_util::future::{join_all, select_all};
 use millstream_model::{CollectionName, DocumentForm, Position, Receipt, WalScope};
-use millstream_pg::{ConnInfo, Connection, Explained, Failures, quote_name};
+use millstream_pg::{ConnInfo, Explained, Failures, quote_name};
 use shards::{Shard, shards};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -66,18 +66,14 @@ pub(crate) async fn load_distributed(
         finish = Box::pin(work(&mut runs, table.ranges.clone(), &mut feed, around)) => finish,
         _ = watching => Finish::failed(Error::BrokenOff("nobody watches the nodes")),
     };
-    let mut settled = None;
     if finish.stopped.is_none() {
-        let waited = drain.bounds(Box::pin(table.settled(&request.collection, around))).await;
-        match waited.unwrap_or_else(|| Err(drain.ended())) {
-            Ok(session) => settled = Some(session),
-            Err(error) => finish = Finish { reports: finish.reports, ..Finish::failed(error) },
+        let settled = drain.bounds(Box::pin(table.settle(&request.collection, around))).await;
+        if let Err(error) = settled.unwrap_or_else(|| Err(drain.ended())) {
+            finish = Finish { reports: finish.reports, ..Finish::failed(error) };
         }
     }
     let Finish { reports, stopped, error } = finish;
     let (receipts, failure) = close(runs, reports, stopped.as_ref()).await;
-    // Until here, nobody has copied the rows elsewhere.
-    drop(settled);
     if let Some(failure) = failure {
         return Err(placed(request, decisive(failure, error)));
     }
@@ -135,19 +131,21 @@ impl Table {
         Ok(Self { oid, of_shards, shards, ranges })
     }
 
-    /// Requires that the shards are still those that were loaded, and keeps them so as long as the session is there.
+    /// Requires that what was committed into the shards is in the table.
     ///
     /// Somebody may give the table another number of shards, or distribute it no more. Citus then copies its rows into a new
-    /// table, and drops the old one. Only a lock at the coordinator keeps it from that, and batches do not take it. So before a
-    /// load counts as finished, it waits for the end of such a copy. In a new table, it begins anew.
+    /// table, and drops the old one with what was committed behind the copy. Only a lock at the coordinator keeps it from
+    /// that, and batches do not take it. So before a load counts as finished, it waits for the end of such a copy. In a new
+    /// table it begins anew. A later copy has everything.
     ///
     /// # Errors
-    /// [`Error::TableChanged`] if they are others now; the coordinator's.
-    async fn settled(&self, name: &CollectionName, around: &Surroundings) -> Result<Connection, Error> {
+    /// [`Error::TableChanged`] if it has other shards now; the coordinator's.
+    async fn settle(&self, name: &CollectionName, around: &Surroundings) -> Result<(), Error> {
         let mut failures = Failures::default();
         loop {
-            let error = match self.locked(name, around).await {
-                Ok(session) => return Ok(session),
+            let error = match self.compare_shards(name, around).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(recut(name)),
                 Err(error) if error.is_unknown_table() => return Err(recut(name)),
                 Err(error) => error,
             };
@@ -157,17 +155,20 @@ impl Table {
         }
     }
 
-    async fn locked(&self, name: &CollectionName, around: &Surroundings) -> Result<Connection, Error> {
+    /// Whether the shards are the same, once nobody copies them.
+    async fn compare_shards(&self, name: &CollectionName, around: &Surroundings) -> Result<bool, Error> {
         let session = connect_control(&around.db).await?;
         let lock = format!("begin; lock table only {} in row share mode", quote_name(name));
         session.client.batch_execute(&lock).await?;
         let sql = "select coalesce(pg_catalog.array_agg(s.shardid), '{}') from pg_catalog.pg_dist_shard s \
                    where s.logicalrelid::oid = $1";
         let mut now: Vec<i64> = session.client.query_one(sql, &[&self.oid]).await?.get(0);
+        session.client.batch_execute("commit").await?;
+        session.close().await;
         let mut before: Vec<i64> = self.shards.iter().map(|shard| shard.id).collect();
         now.sort_unstable();
         before.sort_unstable();
-        if now == before { Ok(session) } else { Err(recut(name)) }
+        Ok(now == before)
     }
 }
 
