@@ -131,7 +131,7 @@ async fn a_distributed_table_holds_what_a_table_of_one_server_would() {
     assert!(outcome.error.is_none() && receipt.finished, "{outcome:?}");
     assert_eq!((receipt.counters.read, receipt.counters.rejected), (20_051, 50));
     assert_eq!(receipt.counters.read, receipt.counters.accounted());
-    assert_eq!(receipt.collection, "public.spread");
+    assert_eq!(receipt.collection, "spread");
     let shards = cluster.shards("spread").await;
     assert_eq!(usize::from(receipt.lanes), shards.len());
     let made = events.0.lock().unwrap().iter().filter(|event| matches!(event, Event::Created(_))).count();
@@ -168,15 +168,15 @@ async fn a_key_of_two_columns_is_distributed_by_either() {
     for column in ["device", "n"] {
         let table = format!("pairs_{column}");
         let make = format!(
-            "create table {table} (device text collate \"C\", n bigint, doc jsonb not null, primary key (device, n));
-             select create_distributed_table('{table}', '{column}', shard_count => 5)"
+            "create table public.{table} (device text collate \"C\", n bigint, doc jsonb not null, primary key (device, n));
+             select create_distributed_table('public.{table}', '{column}', shard_count => 5)"
         );
         client.batch_execute(&make).await.unwrap();
         let mut wanted = request(&table, "device,n", std::slice::from_ref(&file));
         wanted.adopt = true;
         assert_eq!(run(&cluster.url(), &wanted).await.receipt.counters.inserted, 5_000);
         let found: i64 = client
-            .query_one(&format!("select count(*) from {table} where device = 'd7' and n = 707"), &[])
+            .query_one(&format!("select count(*) from public.{table} where device = 'd7' and n = 707"), &[])
             .await
             .unwrap()
             .get(0);
@@ -194,7 +194,7 @@ async fn a_killed_load_resumes_shard_by_shard() {
         let mut rng = fastrand::Rng::with_seed(round);
         let (files, table) = (Files::new(), format!("killed_{round}"));
         let stream = Stream::random(&mut rng, 30_000, 12_000);
-        let mut wanted = distributing(&table, &[files.write("a", &stream.text)]);
+        let wanted = distributing(&table, &[files.write("a", &stream.text)]);
         for _ in 0..rng.usize(1..5) {
             if stopped(&cluster.url(), &wanted, stream.documents, &mut rng).await.is_some() {
                 break;

@@ -3,7 +3,9 @@
 use crate::freeze::promising;
 use crate::publish::{publish_on, refresh_on, session, wanted};
 use crate::republish::number;
-use crate::scene::{Files, Stream, adopting, appending, collection, request, run, schema, stored, surroundings};
+use crate::scene::{
+    Files, Stream, adopting, appending, collection, request, run, schema, stored, surroundings, until_unlocked,
+};
 use millstream_engine::load;
 use millstream_model::DocumentForm;
 use millstream_pg::Explained;
@@ -175,6 +177,7 @@ async fn a_load_that_stopped_resumes_afterwards_and_one_that_was_truncated_start
             let first = run(&url, &wanted).await.receipt;
             assert!(!first.finished && first.counters.read > 0, "{first:?}");
             let client = db.client().await;
+            until_unlocked(&client).await;
             if truncated {
                 client.batch_execute("truncate public.emptied").await.unwrap();
             }

@@ -2,7 +2,7 @@
 
 use crate::publish::{session, wanted};
 use crate::republish::number;
-use crate::scene::{Files, request, run, schema, surroundings};
+use crate::scene::{Files, request, run, schema, surroundings, until_unlocked};
 use millstream_engine::Error as EngineError;
 use millstream_engine::{Durability, LoadRequest, load};
 use millstream_pg::Explained;
@@ -216,9 +216,7 @@ async fn freeze_closes_runs_without_a_session() {
         let files = Files::new();
         let load_id = run(&url, &summing(files.write("a", &text))).await.receipt.load_id;
         let client = connect(&url).await;
-        let held = "select count(*) from pg_locks where locktype = 'advisory' and objsubid = 2
-                    and database = (select oid from pg_database where datname = current_database())";
-        until("the load's locks are free", async || number(&client, held).await == 0).await;
+        until_unlocked(&client).await;
         let lost = "update millstream.load set state = 'running';
                     insert into millstream.lane (load_id, lane, run, epoch, slot_first, slot_end)
                     select load_id, 0, runs, epoch, 0, 256 from millstream.load";

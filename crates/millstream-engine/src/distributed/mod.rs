@@ -199,7 +199,10 @@ async fn open(
                 let around = Surroundings { db, observer: Arc::new(observer), ..around.clone() };
                 let control = drain.bounds(Box::pin(Control::open(&request, &around, None))).await;
                 let control = control.ok_or_else(|| drain.ended())??;
-                node.insert((around, Shared { control, budget: budget.clone(), table: Arc::default(), drain: Some(drain.clone()) }))
+                node.insert((
+                    around,
+                    Shared { control, budget: budget.clone(), table: Arc::default(), drain: Some(drain.clone()) },
+                ))
             }
         };
         match Box::pin(Run::begin(&request, around, feed, None, Some(&*shared))).await? {
