@@ -106,16 +106,6 @@ pub(crate) async fn until_held_up(db: &TestDatabase, name: &str) {
     .await;
 }
 
-/// Waits until no session of the database holds the lock of a load: the server ends one a moment after its client.
-pub(crate) async fn until_unlocked(client: &Client) {
-    let sql = "select not exists (select from pg_locks where locktype = 'advisory' and objsubid = 2
-               and database = (select oid from pg_database where datname = current_database()))";
-    until("the locks of loads are free", async || {
-        client.query_one(sql, &[]).await.expect("locks can be listed").get(0)
-    })
-    .await;
-}
-
 /// Waits until a load has committed so many documents.
 pub(crate) async fn until_committed(tally: &Tally, documents: u64) {
     until(&format!("a load commits {documents} documents"), async || tally.documents() >= documents).await;

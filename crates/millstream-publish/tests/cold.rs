@@ -2,10 +2,8 @@
 
 use crate::freeze::promising;
 use crate::publish::{publish_on, refresh_on, session, wanted};
-use crate::republish::number;
-use crate::scene::{
-    Files, Stream, adopting, appending, collection, request, run, schema, stored, surroundings, until_unlocked,
-};
+use crate::republish::{number, until_unlocked};
+use crate::scene::{Files, Stream, adopting, appending, collection, request, run, schema, stored, surroundings};
 use millstream_engine::load;
 use millstream_model::DocumentForm;
 use millstream_pg::Explained;

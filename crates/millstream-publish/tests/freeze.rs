@@ -1,8 +1,8 @@
 //! A frozen collection survives crashes together with its records.
 
 use crate::publish::{session, wanted};
-use crate::republish::number;
-use crate::scene::{Files, request, run, schema, surroundings, until_unlocked};
+use crate::republish::{number, until_unlocked};
+use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_engine::Error as EngineError;
 use millstream_engine::{Durability, LoadRequest, load};
 use millstream_pg::Explained;

@@ -24,6 +24,16 @@ pub(crate) async fn number(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.expect("the server answers").get(0)
 }
 
+/// Waits until no session of the database holds the lock of a load: the server ends one a moment after its client.
+pub(crate) async fn until_unlocked(client: &Client) {
+    let sql = "select not exists (select from pg_locks where locktype = 'advisory' and objsubid = 2
+               and database = (select oid from pg_database where datname = current_database()))";
+    until("the locks of loads are free", async || {
+        client.query_one(sql, &[]).await.expect("locks can be listed").get(0)
+    })
+    .await;
+}
+
 async fn figures_of(client: &Client, schema: &Schema, name: &str) -> Figures {
     let name = name.parse().expect("a name");
     let model = models::find(client, schema, &name).await.expect("the server answers").expect("a model");
