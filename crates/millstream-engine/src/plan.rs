@@ -49,6 +49,8 @@ pub(crate) struct TableTraits {
     pub(crate) alters_rows: bool,
     /// Whether rows go into partitions.
     pub(crate) partitioned: bool,
+    /// Whether long documents are compressed with lz4.
+    pub(crate) lz4: bool,
 }
 
 impl LoadPlan {
@@ -149,7 +151,13 @@ pub(crate) mod tests {
             key,
             table_oid: 1,
             table_empty: true,
-            traits: TableTraits { can_join: true, may_refuse: false, alters_rows: false, partitioned: false },
+            traits: TableTraits {
+                can_join: true,
+                may_refuse: false,
+                alters_rows: false,
+                partitioned: false,
+                lz4: false,
+            },
             checks: Vec::new(),
             checks_tombstones: false,
             folding: Folding::Always,

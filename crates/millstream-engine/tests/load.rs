@@ -561,6 +561,29 @@ async fn a_lane_that_knows_its_keys_learns_of_others() {
     .await;
 }
 
+/// They pass through a staging table, which must not compress them in another way.
+#[tokio::test]
+async fn changed_documents_are_compressed_as_new_ones() {
+    each_build(async |db| {
+        let (files, client) = (Files::new(), db.client().await);
+        let mut wanted = request("public.long", "id:text", &[]);
+        (wanted.lanes, wanted.arrays_rows_max) = (Some(1), 0);
+        let mut compressed = Vec::new();
+        for (value, writer) in [(1, "copy"), (2, "staged")] {
+            let long = format!("{value} is a number. ").repeat(300);
+            let text: String = (0..100).map(|n| format!("{{\"id\":\"{n}\",\"text\":\"{long}\"}}\n")).collect();
+            wanted.sources = vec![files.write(writer, text)];
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            assert!(receipt.writers.contains_key(writer), "{receipt:?}");
+            let sql = "select array_agg(distinct pg_column_compression(doc)) from public.long";
+            compressed.push(client.query_one(sql, &[]).await.unwrap().get::<_, Vec<Option<String>>>(0));
+        }
+        assert!(compressed[0] == compressed[1] && compressed[0].len() == 1, "{compressed:?}");
+        assert!(compressed[0][0].is_some(), "long documents are compressed");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_unfit_table_is_refused_with_a_hint() {
     let db = database().await;

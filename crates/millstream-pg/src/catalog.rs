@@ -91,6 +91,8 @@ pub struct Column {
     pub expression: Option<String>,
     /// Identity column: `a` for always, `d` for by default.
     pub identity: Option<char>,
+    /// The compression of long values, if the column names one: `l` for lz4, `p` for pglz.
+    pub compression: Option<char>,
 }
 
 /// A unique index that `on conflict` can infer from its columns: valid, immediate, not partial, on plain columns.

@@ -125,13 +125,14 @@ pub(crate) async fn foresee(
         columns.extend(typed.iter().map(TypedColumn::generated));
         let columns = columns.join(", ");
         let checks = check::spell(client, schema, (name, None), &columns, &request.checks).await?;
-        let mut ddl = definition(name, &key, request.durability, control.server.lz4, &typed, &checks);
+        let lz4 = control.server.lz4;
+        let mut ddl = definition(name, &key, request.durability, lz4, &typed, &checks);
         if request.distribute {
             ddl = format!("{ddl};\n{}", distribution(name, &key));
         }
         let ddl = Some(ddl);
         let may_refuse = !checks.is_empty() || !typed.is_empty();
-        let traits = TableTraits { can_join: true, may_refuse, alters_rows: false, partitioned: false };
+        let traits = TableTraits { can_join: true, may_refuse, alters_rows: false, partitioned: false, lz4 };
         return Ok(Prospect {
             key,
             reasons,
@@ -363,6 +364,7 @@ fn traits(table: &Table, mode: &Mode, checks: &[String]) -> TableTraits {
         may_refuse: fitness::may_refuse(table) || !checks.is_empty(),
         alters_rows: fitness::alters_rows(table, mode.tombstone().is_some()),
         partitioned: table.is_partitioned(),
+        lz4: table.column("doc").is_some_and(|doc| doc.compression == Some('l')),
     }
 }
 

@@ -4,10 +4,11 @@ use super::Session;
 use super::names::{Names, STAGED};
 use super::statement::Sql;
 use crate::batch::{Batch, Group};
-use crate::collection::key_columns;
+use crate::collection::{compression, key_columns};
 use crate::error::Error;
 use crate::limits::COPY_MESSAGE_BYTES;
 use crate::merge::Effect;
+use crate::plan::LoadPlan;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use millstream_model::key_bytes::put_copy_fields;
@@ -33,13 +34,19 @@ pub(super) fn marks(names: &Names<'_>) -> (&'static str, &'static str) {
     if names.plan.deletes() { (MARK_COLUMNS, MARK_NAMES) } else { ("", "") }
 }
 
+/// The definition of a staging table's column for documents. Long ones are compressed as those of the collection's table,
+/// which takes them as they are. With the default, which costs several times as much, they would stay compressed by it.
+pub(super) fn document(plan: &LoadPlan) -> String {
+    format!("doc jsonb{} not null", compression(plan.traits.lz4))
+}
+
 /// The staging table, and what fills it and the collection's table.
 pub(super) fn sql(names: &Names<'_>) -> Sql {
     let (Names { plan, table, key, .. }, stage, (mark_columns, mark_names)) = (names, STAGED.table, marks(names));
-    let columns = key_columns(&plan.key).join(", ");
+    let (columns, document) = (key_columns(&plan.key).join(", "), document(plan));
     Sql {
         create: format!(
-            "create temporary table millstream_stage ({columns}, doc jsonb not null{mark_columns}) on commit delete rows"
+            "create temporary table millstream_stage ({columns}, {document}{mark_columns}) on commit delete rows"
         ),
         statements: vec![
             (INTO_TABLE, format!("copy {table} ({key}, doc) from stdin (format binary)")),

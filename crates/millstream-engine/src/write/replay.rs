@@ -4,7 +4,7 @@
 //! million documents of which a tenth is refused, or that have one key and cannot be folded, would take as many round
 //! trips.
 
-use super::copy_stream::{Destination, copy_groups, marks};
+use super::copy_stream::{Destination, copy_groups, document, marks};
 use super::names::{DROPPED, Names, Staged};
 use super::refused::{Refused, reject};
 use super::{Session, deleting, upsert};
@@ -142,6 +142,7 @@ impl Sql {
         let create = fill!(
             include_str!("replay_create.sql"),
             columns,
+            document = document(plan),
             marks,
             notes = if plan.traits.alters_rows {
                 fill!(include_str!("replay_notes.sql"), columns, key)

@@ -1,6 +1,6 @@
 create temporary table millstream_replay (
     {columns},
-    doc jsonb not null{marks},
+    {document}{marks},
     millstream_place integer not null,
     millstream_turn integer not null
 ) on commit delete rows;

@@ -20,7 +20,8 @@ select a.attname::pg_catalog.text as name,
        (a.atthasdef and a.attgenerated = '') or a.attidentity <> '' as has_default,
        a.attgenerated <> '' as generated,
        case when a.attgenerated = 's' then pg_catalog.pg_get_expr(d.adbin, d.adrelid) end as expression,
-       nullif(a.attidentity::pg_catalog.text, '') as identity
+       nullif(a.attidentity::pg_catalog.text, '') as identity,
+       nullif(a.attcompression::pg_catalog.text, '') as compression
   from pg_catalog.pg_attribute a
   join base b on b.type_oid = a.atttypid
   join pg_catalog.pg_type t on t.oid = b.base_oid and t.typtype <> 'd'
