@@ -42,6 +42,7 @@ mod turns;
 mod unfit;
 mod verify;
 mod watched;
+mod wire;
 mod write;
 
 pub use collection::{COLD_FILLFACTOR, COMPRESSION, FILLFACTOR, definition};

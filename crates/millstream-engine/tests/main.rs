@@ -8,6 +8,7 @@ mod compaction;
 mod deadlocks;
 mod distributed;
 mod durability;
+mod earlier;
 mod emptied;
 mod faults;
 mod folding;

@@ -73,6 +73,21 @@ const CASES: &[Case] = &[
         ],
         rows: &[20, 1_500],
         stored: FEW_STORED,
+        change: |wanted| (wanted.arrays_rows_max, wanted.met_words) = (0, 0),
+        more: "",
+    },
+    // The lane has read the keys of the table, which are fewer than those of the first batch.
+    Case {
+        writer: "divided",
+        turns: &[
+            OPEN,
+            "the documents of stored keys, and the end of the COPY",
+            "the start of the COPY of new keys",
+            "their documents, the end of the COPY, and the statements that write what is staged",
+            END,
+        ],
+        rows: &[1_500],
+        stored: FEW_STORED,
         change: AS_LARGE,
         more: "",
     },
@@ -86,7 +101,7 @@ const CASES: &[Case] = &[
         ],
         rows: &[1_500],
         stored: FEW_STORED,
-        change: |_| {},
+        change: |wanted| wanted.met_words = 0,
         more: "",
     },
     Case {

@@ -23,6 +23,11 @@ impl Met {
         Self { words: vec![0; words.max(1)], keys: 0 }
     }
 
+    /// Adds a key.
+    pub(crate) fn put(&mut self, key: &[u8]) {
+        self.add(xxh3_64(key));
+    }
+
     /// Whether it takes more than one of about 1,000 other keys for known: it has met three keys for each word.
     pub(crate) fn is_full(&self) -> bool {
         self.keys > self.words.len() as u64 * MET_KEYS_PER_WORD

@@ -1,15 +1,16 @@
 //! Reads the rows of a table in key order, with one statement that needs only `select`.
 
 use crate::error::Error;
+use crate::wire::{Wire, put_column, put_key};
 use futures_util::TryStreamExt;
-use millstream_model::key_bytes::{key_texts, put_from_wire};
+use millstream_model::key_bytes::key_texts;
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table};
 use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_name};
 use millstream_store::segments::{self, Seen};
 use millstream_store::{Known, Schema, whole_document};
 use std::pin::Pin;
-use tokio_postgres::types::{FromSql, Type};
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row, RowStream};
 
 /// Types of columns that can be compared with keys: the column's type, the key's, and the one the column is read as.
@@ -222,36 +223,13 @@ impl Stored {
     pub(crate) async fn next(&mut self) -> Result<Option<StoredRow>, Error> {
         let Some(row) = self.rows.try_next().await? else { return Ok(None) };
         let mut key = Vec::new();
-        for (n, &key_type) in self.types.iter().enumerate() {
-            if !put_column(&row, n, key_type, &mut key)? {
-                return Ok(Some(StoredRow { row, key: None }));
-            }
+        if !put_key(&row, &self.types, &mut key)? {
+            return Ok(Some(StoredRow { row, key: None }));
         }
         if key < self.last {
             return Err(Error::BrokenOff("the server's order of keys is not that of their canonical bytes"));
         }
         self.last.clone_from(&key);
         Ok(Some(StoredRow { row, key: Some(key) }))
-    }
-}
-
-/// Appends a column's canonical bytes; `false` when it is null.
-fn put_column(row: &Row, n: usize, key_type: KeyType, key: &mut Vec<u8>) -> Result<bool, Error> {
-    const ODD: Error = Error::BrokenOff("the server sent a key column of an odd length");
-    let Some(Wire(value)) = row.try_get::<_, Option<Wire<'_>>>(n)? else { return Ok(false) };
-    put_from_wire(key_type, value, key).ok_or(ODD)?;
-    Ok(true)
-}
-
-/// A value as the server sends it.
-struct Wire<'a>(&'a [u8]);
-
-impl<'a> FromSql<'a> for Wire<'a> {
-    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
-        Ok(Self(raw))
-    }
-
-    fn accepts(_: &Type) -> bool {
-        true
     }
 }

@@ -25,8 +25,11 @@ use std::future::ready;
 /// For batches of new keys, some of which are stored.
 pub(super) static DIVIDED: Writer = Writer {
     name: "divided",
-    facts: Facts { leaves_large: true, ..Facts::NONE },
-    sql: |names: &Names<'_>| names.plan.merges().then(|| Sql::of([(probe::PRESENT, probe::present(names))])),
+    facts: Facts { leaves_large: true, asks: true, ..Facts::NONE },
+    sql: |names: &Names<'_>| {
+        let texts = [(probe::PRESENT, probe::present(names)), (probe::KEYS, probe::all_keys(names))];
+        names.plan.merges().then(|| Sql::of(texts))
+    },
     write: divide,
 };
 

@@ -3,6 +3,7 @@
 use super::choice::{Caution, Choice, Share};
 use super::kept::Kept;
 use super::lanes::Lanes;
+use super::learning::Learning;
 use super::ledger::{Entry, Found, LaneReport, LaneSetup, Ledger, Link, OnConnection, UNSENT, kept_bytes};
 use super::portion::{Portion, PortionLimits};
 use super::probe::{self, Sample};
@@ -21,10 +22,10 @@ use crate::plan::LoadPlan;
 use crate::turns::turn;
 use futures_util::future::BoxFuture;
 use millstream_failpoint as failpoint;
-use millstream_model::{CollectionName, Counters};
+use millstream_model::{CollectionName, Counters, Slot};
 use millstream_pg::{ErrorKind, Explained, Failures, fill, may_pass, quote_qualified};
 use millstream_store::truncation::record_emptied;
-use millstream_store::{GUARD, RejectedDocument, lane};
+use millstream_store::{GUARD, RejectedDocument, lane, slots_of_lane};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -38,8 +39,10 @@ struct Lane {
     /// Lets it write the batch that it has just collected.
     writing: Option<Writing>,
     choice: Choice,
-    /// The keys of the table, as long as only this lane has written them.
+    /// The keys of the table that this lane may write, as long as nobody else writes them.
     met: Option<Met>,
+    /// When to find them out, if the lane does not know them.
+    learning: Learning,
     /// Committed batches that a crash of the server could still take.
     kept: Kept,
     /// Whether the current commit waits for the disk although the session's commits do not.
@@ -81,13 +84,15 @@ pub(super) fn open(setup: LaneSetup) -> Opening {
     Box::pin(async {
         let plan = &setup.lanes.plan;
         let choice = Choice::new(plan.table_empty, plan.merges(), plan.skip_unchanged());
-        let met = (plan.table_empty && plan.divides()).then(|| Met::new(setup.lanes.met_words()));
+        let met_words = if plan.divides() { setup.lanes.met_words() } else { 0 };
+        let met = (plan.table_empty && plan.divides()).then(|| Met::new(met_words));
+        let learning = Learning::new(met_words);
         let (openings, kept, caution) = (openings(&setup), Kept::default(), Caution::default());
         let vacancy = Vacancy::new(plan.mode.tombstone().is_some());
         let ledger = Ledger::open(setup).await?;
         let (sent, writing, flushing) = (None, None, false);
-        Ok(Box::new(Lane { ledger, sent, writing, choice, met, kept, flushing, openings, caution, vacancy })
-            as Box<dyn OpenLane>)
+        let lane = Lane { ledger, sent, writing, choice, met, learning, kept, flushing, openings, caution, vacancy };
+        Ok(Box::new(lane) as Box<dyn OpenLane>)
     })
 }
 
@@ -226,11 +231,15 @@ impl Lane {
     ///   stops near the limit;
     /// - if finding each refused document would take round trips.
     async fn commit(&mut self, mut batch: Batch) -> Result<Vec<Vec<Part>>, Error> {
+        self.learn().await;
         if let Some(met) = &mut self.met {
             batch.meet(met);
         }
-        // A full filter takes new keys for known ones. The server then knows better.
-        self.met = self.met.take().filter(|met| !met.is_full());
+        if self.met.as_ref().is_some_and(Met::is_full) {
+            // It takes new keys for known ones. The server then knows better.
+            self.met = None;
+            self.learning.stop();
+        }
         let durability = self.lanes().plan.request.durability;
         self.flushing = durability.keeps() && self.kept.is_full(self.lanes().batch_bytes_max());
         let (mut failures, mut deadlocks, mut lost) = (Failures::default(), 0, Duration::ZERO);
@@ -291,6 +300,30 @@ impl Lane {
         Ok(Vec::new())
     }
 
+    /// Reads the keys of the table if that pays. If it fails, the lane goes on asking: if the reason matters to batches, the
+    /// next one meets it.
+    async fn learn(&mut self) {
+        if self.met.is_some() {
+            return;
+        }
+        let Some(rows_max) = self.learning.due() else { return };
+        let lanes = self.lanes();
+        let (mut met, slots) = (Met::new(lanes.met_words()), slots_of_lane(self.setup().lane, lanes.count));
+        let take = |key: &[u8]| {
+            if slots.contains(&Slot::of_key(key).index()) {
+                met.put(key);
+            }
+        };
+        let read = probe::every_key(self.session(""), rows_max, take).await;
+        match read {
+            Ok(true) => self.met = Some(met),
+            Ok(false) => {}
+            Err(_) => {
+                self.ledger.rolls_back().await;
+            }
+        }
+    }
+
     /// Reconnects if necessary and finds out what is committed. `sent` says whether a batch was on its way.
     async fn recover(&mut self, failures: &mut Failures, sent: bool) -> Result<Found, Error> {
         if self.ledger.rolls_back().await {
@@ -347,6 +380,9 @@ impl Lane {
         failpoint::hit("batch-written").await?;
         let writer = self.writer(batch);
         self.finish(batch, writer.name, written, &[]).await?;
+        if writer.facts.asks && self.met.is_none() {
+            self.learning.asked(batch.groups().len());
+        }
         self.choice.wrote(self.session("").compares(writer), written);
         self.caution.wrote(batch.groups().len());
         if let Some(sample) = sample {

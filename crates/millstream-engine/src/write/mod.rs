@@ -11,6 +11,7 @@ mod judge;
 mod kept;
 mod lane;
 mod lanes;
+mod learning;
 mod ledger;
 mod missing;
 mod names;
@@ -88,11 +89,13 @@ pub(crate) struct Facts {
     leaves_large: bool,
     /// Whether it can write only keys that are not stored. A key that the lane has met then explains that it failed.
     only_new: bool,
+    /// Whether it asks which keys of a batch are stored, unless the lane knows it.
+    asks: bool,
 }
 
 impl Facts {
     /// What holds for most writers.
-    const NONE: Self = Self { compares: false, leaves_large: false, only_new: false };
+    const NONE: Self = Self { compares: false, leaves_large: false, only_new: false, asks: false };
 }
 
 /// The keys that a writer inserted, updated, deleted and left unchanged; `None` if the groups hold a key that it cannot

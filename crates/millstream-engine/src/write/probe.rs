@@ -11,7 +11,9 @@ use super::names::Names;
 use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::limits::COMPARED_SAMPLE;
+use crate::wire::put_key;
 use bytes::BufMut;
+use futures_util::TryStreamExt;
 use millstream_document::decode::JsonbText;
 use millstream_model::KeyType;
 use millstream_pg::{by_key, fill, hash_text};
@@ -21,8 +23,19 @@ use tokio_postgres::types::ToSql;
 
 /// The query for the keys that are stored.
 pub(super) const PRESENT: &str = "present";
+/// The query for keys of the table, whatever a batch has.
+pub(super) const KEYS: &str = "keys";
 /// The query for fingerprints of stored documents.
 pub(super) const COMPARE: &str = "compare";
+
+/// Begins a transaction in which [`KEYS`] reads nothing but an index. The settings of the session turn off all plans that
+/// read a whole table.
+const READING: &str = "begin; set transaction read only; set local enable_indexonlyscan = on";
+
+/// [`KEYS`] as text.
+pub(super) fn all_keys(Names { table, key, .. }: &Names<'_>) -> String {
+    format!("select {key} from {table} limit $1")
+}
 
 /// [`PRESENT`] as text.
 pub(super) fn present(names: &Names<'_>) -> String {
@@ -114,6 +127,29 @@ pub(super) async fn keys(session: Session<'_>, batch: &Batch, groups: &[Group]) 
         }
     }
     Ok(stored)
+}
+
+/// Passes the keys of the table to `take`, as canonical bytes. False if the table has more than `rows_max` rows: then they
+/// are not all. Leaves a transaction open if it fails.
+pub(super) async fn every_key(
+    session: Session<'_>,
+    rows_max: u32,
+    mut take: impl FnMut(&[u8]) + Send,
+) -> Result<bool, Error> {
+    let Session { client, plan, prepared, .. } = session;
+    client.batch_execute(READING).await?;
+    let rows = client.query_raw(prepared.statement(KEYS), [i64::from(rows_max) + 1]).await?;
+    let (mut rows, mut key, mut count) = (Box::pin(rows), Vec::new(), 0);
+    while let Some(row) = rows.try_next().await? {
+        count += 1;
+        key.clear();
+        // No document has a null in its key.
+        if put_key(&row, &plan.key_types, &mut key)? {
+            take(&key);
+        }
+    }
+    client.batch_execute("commit").await?;
+    Ok(count <= rows_max)
 }
 
 /// For each group what is stored under its key.
