@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 #: Bytes that a batch should have. A wider row makes a larger one.
 BATCH_BYTES = 1 << 22
 
-#: The end of a stream.
-END = b"\xff\xff\xff\xff\0\0\0\0"
-#: The beginning of a message that has no end: a stream with a name that breaks off must not look as if it were whole.
-BROKEN = b"\xff\xff\xff\xff\x10"
+#: What every message begins with, and the end of a stream. It is sent with the message before: a stream may end behind a
+#: message without saying so, and one whose sender was killed there must not look as if it were whole.
+BEGIN = b"\xff\xff\xff\xff"
+#: The rest of the end.
+END = b"\0\0\0\0"
+#: The same of a message that has no end: a stream with a name that breaks off must not look whole either.
+BROKEN = b"\x10"
 
 
 def is_frame(data: Any) -> bool:
@@ -91,7 +94,7 @@ class Arrow:
                     # A batch is handed over as a whole or not at all.
                     if not self._send(child, sink, look):
                         return
-        self._send(child, sink, look)
+        self._send(child, sink, look, is_last=True)
         child.close_input()
 
     def rest(self, child: Child, look: Look) -> None:
@@ -103,10 +106,11 @@ class Arrow:
             child.send(number + 1, BROKEN if self._named else END, look)
         child.close_input()
 
-    def _send(self, child: Child, sink: _Parts, look: Look) -> bool:
+    def _send(self, child: Child, sink: _Parts, look: Look, *, is_last: bool = False) -> bool:
         number, _ = self._open
-        self._open = (number, sink.take())
-        alive = child.send(number, self._open[1], look) if self._open[1] else child.reads
+        piece = sink.take()
+        self._open = (number, (piece[len(BEGIN) :] if number else piece) + (b"" if is_last else BEGIN))
+        alive = child.send(number, self._open[1], look)
         look()
         self._open = (number + 1, b"")
         return alive

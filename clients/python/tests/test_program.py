@@ -219,6 +219,38 @@ ms.load(documents(), into={self.table!r}, key="id", mode="sum:n", name="s", db={
         receipt = self.resume((given // 100 + 1) * 100)
         self.assertIsNotNone(receipt.resumed_from)
 
+    @unittest.skipUnless(HAS_ARROW, "pyarrow is not installed")
+    def test_a_frame_with_a_name_is_not_whole_after_a_kill_of_python_between_batches(self):
+        if not knows_arrow():
+            self.skipTest("the program reads no Arrow")
+        script = f"""
+import millstream as ms, os, pyarrow, signal
+from test_program import programs_of
+def batches(given):
+    for n in range(3):
+        if n == given:
+            # One batch is in the pipe as a whole, and another one at most.
+            print(*programs_of(os.getpid()), flush=True)
+            signal.pause()
+        yield pyarrow.record_batch({{"id": range(10), "n": [1] * 10}}, schema=schema)
+schema = pyarrow.schema([("id", pyarrow.int64()), ("n", pyarrow.int64())])
+def load(given):
+    reader = pyarrow.RecordBatchReader.from_batches(schema, batches(given))
+    return ms.load(reader, into={self.table!r}, key="id:bigint", mode="sum:n", name="s", db={DB!r})
+"""
+        run = self.python(script + "load(2)")
+        mine = int(run.stdout.readline())
+        run.kill()
+        run.communicate()
+        while Place.runs(mine):
+            time.sleep(0.01)
+        names = {}
+        exec(script, names)
+        receipt = names["load"](None)
+        self.assertEqual((receipt.read, receipt.finished), (30, True))
+        self.assertGreaterEqual(receipt.resumed_from, 10)
+        self.assertEqual(ms.get(self.table, 7, db=DB), [{"id": 7, "n": 3}])
+
     def python(self, script):
         """Python with a script, which may use what stands here."""
         environment = {**os.environ, "PYTHONPATH": f"{HERE.parent}:{HERE}"}
