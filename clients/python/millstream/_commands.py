@@ -208,6 +208,12 @@ def refresh(
     return found
 
 
+def loads_of(name: str, target: Target) -> list[dict[str, Any]]:
+    """The recorded loads of a stream with this name, newest first."""
+    found: list[dict[str, Any]] = _ask(["loads", *words({"source_name": name})], target, [])
+    return found
+
+
 def _ask(
     command: list[str],
     target: Target,

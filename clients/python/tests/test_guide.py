@@ -20,7 +20,8 @@ import unittest
 from place import HERE, ms  # noqa: F401
 from test_program import DB, knows_arrow
 
-PAGES = [HERE.parent / "README.md", HERE.parent.parent.parent / "docs" / "python.md"]
+DOCS = HERE.parent.parent.parent / "docs"
+PAGES = [HERE.parent / "README.md", DOCS / "python.md", DOCS / "scale-out.md"]
 
 
 def blocks(page):

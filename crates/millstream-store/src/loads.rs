@@ -64,13 +64,24 @@ pub struct StreamLoad {
 }
 
 /// The newest loads, at most `limit` of them, newest first.
+///
+/// # Errors
+/// The server's.
 pub async fn list(client: &Client, schema: &Schema, limit: u64) -> Result<Vec<LoadSummary>, Error> {
-    read(client, schema, None, limit).await
+    read(client, schema, None, limit, None).await
+}
+
+/// The newest loads that read a source of this name.
+///
+/// # Errors
+/// The server's.
+pub async fn list_of(client: &Client, schema: &Schema, limit: u64, source: &str) -> Result<Vec<LoadSummary>, Error> {
+    read(client, schema, None, limit, Some(source)).await
 }
 
 /// One load; `None` if it is not recorded.
 pub async fn find(client: &Client, schema: &Schema, load_id: i64) -> Result<Option<LoadSummary>, Error> {
-    Ok(read(client, schema, Some(load_id), 1).await?.pop())
+    Ok(read(client, schema, Some(load_id), 1, None).await?.pop())
 }
 
 /// The unfinished loads of the streams of these names.
@@ -138,7 +149,14 @@ pub(crate) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, lo
     if locked && backend.is_none() { Ok(()) } else { Err(Error::LoadRunning { load_id, backend }) }
 }
 
-async fn read(client: &Client, schema: &Schema, load_id: Option<i64>, limit: u64) -> Result<Vec<LoadSummary>, Error> {
+async fn read(
+    client: &Client,
+    schema: &Schema,
+    load_id: Option<i64>,
+    limit: u64,
+    source: Option<&str>,
+) -> Result<Vec<LoadSummary>, Error> {
     let sql = fill!(include_str!("loads.sql"), schema, state = schema.load_state());
-    Ok(json_rows(client, "a load's record", &sql, &[&load_id, &i64::try_from(limit).unwrap_or(i64::MAX)]).await?)
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    Ok(json_rows(client, "a load's record", &sql, &[&load_id, &limit, &source]).await?)
 }

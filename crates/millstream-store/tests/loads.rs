@@ -34,6 +34,9 @@ async fn a_load_belongs_to_the_session_that_records_it_until_that_ends() {
         assert!(close_lost_run(&mut scene.client, &schema, load_id, "a test began").await.unwrap());
         let load = loads::find(&scene.client, &schema, load_id).await.unwrap().unwrap();
         assert_eq!(load.stop_reason.as_deref(), Some("its sessions were lost, and a test began"));
+        for (source, expected) in [(load.sources[0].as_str(), 1), ("another", 0)] {
+            assert_eq!(loads::list_of(&scene.client, &schema, 9, source).await.unwrap().len(), expected);
+        }
         assert!(loads::forget(&mut scene.client, &schema, load_id).await.unwrap());
         assert!(!loads::forget(&mut scene.client, &schema, load_id).await.unwrap());
     })

@@ -31,3 +31,13 @@ pub(crate) fn named(variable: &str, what: &str) -> Option<PathBuf> {
     }
     path
 }
+
+/// The path that a variable names of what few machines have. `None` without one: this is said aloud, and is no failure
+/// where skips are.
+pub fn seldom(variable: &str, what: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    if path.is_none() {
+        aloud("skipped", &format!("{variable} names no {what}"));
+    }
+    path
+}

@@ -25,6 +25,7 @@
 //! | `MILLSTREAM_TEST_NETWORKMANAGER` | a directory in which NetworkManager and what it needs are unpacked |
 //! | `MILLSTREAM_TEST_KAFKA` | a directory with the jars of a broker of Kafka |
 //! | `MILLSTREAM_TEST_CITUS` | a directory with the programs of a PostgreSQL that has Citus |
+//! | `MILLSTREAM_TEST_SPARK` | a Python that has pyspark, such as `/opt/spark/bin/python`; without it, even where skips fail, its test is skipped |
 //! | `MILLSTREAM_TEST_KERNEL` | a Debian package with a kernel, which a test boots in qemu |
 
 #![expect(clippy::print_stdout, reason = "tests speak on stdout, which the harness captures")]
@@ -71,7 +72,7 @@ pub use database::{
 };
 pub use feature::Feature;
 pub use kafka::KafkaBroker;
-pub use kernel_package::{kernel_package, networkmanager};
+pub use kernel_package::{kernel_package, networkmanager, seldom};
 pub use loop_disk::LoopDisk;
 pub use need::{Need, machine_has};
 pub use pieces::Pieces;

@@ -14,7 +14,7 @@ requires = [\"setuptools>=77\"]
 build-backend = \"setuptools.build_meta\"
 
 [tool.setuptools]
-packages = [\"millstream\"]
+packages = [\"millstream\", \"pyspark_millstream\"]
 
 [tool.setuptools.package-data]
 millstream = [\"py.typed\"]

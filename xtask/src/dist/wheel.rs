@@ -83,7 +83,8 @@ fn builder(release: &Release) -> String {
     let manifest = serde_json::Value::from(manifest.to_string_lossy());
     format!(
         "[build-system]\nrequires = [\"maturin>=1.16,<2\"]\nbuild-backend = \"maturin\"\n\n\
-         [tool.maturin]\nbindings = \"bin\"\nmanifest-path = {manifest}\npython-source = \".\"\n\n\
+         [tool.maturin]\nbindings = \"bin\"\nmanifest-path = {manifest}\npython-source = \".\"\n\
+         python-packages = [\"millstream\", \"pyspark_millstream\"]\n\n\
          [tool.maturin.sbom]\nrust = false\nauditwheel = false\n"
     )
 }
@@ -147,9 +148,11 @@ fn version(text: &str) -> Option<(u32, u32)> {
 fn unpacked(release: &Release, wheel: &Path) -> Result<PathBuf, String> {
     let folder = release.new_folder("unpacked")?;
     run(release.command("python3").args(["-m", "zipfile", "-e"]).arg(wheel).arg(&folder))?;
-    let package = folder.join("millstream/__init__.py");
-    if !package.is_file() {
-        return Err(format!("the wheel has no Python package: {} is missing", package.display()));
+    for package in ["millstream", "pyspark_millstream"] {
+        let package = folder.join(package).join("__init__.py");
+        if !package.is_file() {
+            return Err(format!("the wheel lacks a Python package: {} is missing", package.display()));
+        }
     }
     let inside = folder.join(format!("millstream-{}.data/scripts/millstream", release.version));
     let program = release.new_folder("program")?.join("millstream");

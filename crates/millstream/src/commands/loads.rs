@@ -59,8 +59,8 @@ pub struct LoadsArgs {
     #[arg(long, value_name = "FILE", requires = "group")]
     properties: Option<PathBuf>,
 
-    /// With --group: the name with which the topic is loaded, if it has one
-    #[arg(long, value_name = "NAME", requires = "group")]
+    /// Only loads of the stream of this name; with --group, the name with which the topic is loaded, if it has one
+    #[arg(long, value_name = "NAME")]
     source_name: Option<String>,
 
     #[command(flatten)]
@@ -114,7 +114,12 @@ async fn list(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
     let mut found = match Database::open(&args.target).await? {
         // One more, to know whether there are more.
         Some(database) => {
-            loads::list(&database.connection.client, &database.schema, args.limit.saturating_add(1)).await?
+            let (client, schema) = (&database.connection.client, &database.schema);
+            let limit = args.limit.saturating_add(1);
+            match &args.source_name {
+                Some(name) => loads::list_of(client, schema, limit, name).await?,
+                None => loads::list(client, schema, limit).await?,
+            }
         }
         None => Vec::new(),
     };

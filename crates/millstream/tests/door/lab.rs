@@ -180,6 +180,18 @@ async fn groups_of_loaders_are_skipped_where_no_broker_can_be_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn spark_is_skipped_where_no_python_has_it() {
+    let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
+    let lab = Laboratory::new("spark", database).await;
+    let args = ["--quick", "--set", "documents=2000", "--set", "python=/nowhere", "--set", "jdbc=/nowhere"];
+    let run = lab.run(&args).ends(1);
+    let record = lab.record();
+    assert!(record.runs.iter().all(|one| matches!(one.outcome, Outcome::Skipped(_))), "{:?}", record.runs);
+    assert!(run.stderr.contains("every arm was skipped"), "{run:?}");
+    lab.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn typed_columns_are_verified_and_sources_of_columns_skipped_where_pyarrow_is_missing() {
     let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
     let lab = Laboratory::new("columns", database).await;
