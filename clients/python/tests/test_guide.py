@@ -14,8 +14,10 @@ import importlib.util
 import io
 import os
 import pathlib
+import sys
 import tempfile
 import unittest
+from unittest import mock
 
 from place import HERE, ms  # noqa: F401
 from test_program import DB, knows_arrow
@@ -62,8 +64,13 @@ class Guide(unittest.TestCase):
     def test_every_block_runs(self):
         for page in filter(pathlib.Path.exists, PAGES):
             before, names = os.getcwd(), {"__name__": "guide"}
-            os.environ["MILLSTREAM_DB"] = DB
-            with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            # Spark has workers, which find the package where it would be installed.
+            variables = {"MILLSTREAM_DB": DB, "PYTHONPATH": str(HERE.parent), "PYSPARK_PYTHON": sys.executable}
+            with (
+                mock.patch.dict(os.environ, variables),
+                tempfile.TemporaryDirectory() as folder,
+                contextlib.redirect_stdout(io.StringIO()),
+            ):
                 os.chdir(folder)
                 try:
                     for number, note, text in blocks(page):
@@ -76,7 +83,6 @@ class Guide(unittest.TestCase):
                             exec(compile(text, str(page), "exec"), names)
                 finally:
                     os.chdir(before)
-                    os.environ.pop("MILLSTREAM_DB")
 
 
 if __name__ == "__main__":
