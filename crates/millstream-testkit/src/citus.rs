@@ -1,11 +1,10 @@
 //! A cluster of Citus: a coordinator and its workers, in the database `postgres` of each.
 
-use crate::aloud;
 use crate::build::{Build, account};
 use crate::database::connect;
+use crate::kernel_package::seldom;
 use crate::server::{Server, Settings};
 use millstream_local::{Installation, Origin};
-use std::path::PathBuf;
 use tokio_postgres::Client;
 
 /// The cluster. It ends with this value.
@@ -33,10 +32,7 @@ impl CitusCluster {
     /// # Panics
     /// If a server does not start, or does not join.
     pub async fn start(workers: usize) -> Option<Self> {
-        let Some(bin) = std::env::var_os("MILLSTREAM_TEST_CITUS").map(PathBuf::from) else {
-            aloud("skipped", "MILLSTREAM_TEST_CITUS names no directory with the programs of a server that has Citus");
-            return None;
-        };
+        let bin = seldom("MILLSTREAM_TEST_CITUS", "directory with the programs of a server that has Citus")?;
         let installation = Installation::open(&bin, Origin::Installed, &account());
         let installation = installation.unwrap_or_else(|error| panic!("{error}"));
         // As the builds that all tests share, it lives as long as the process.
