@@ -286,6 +286,9 @@ pub const COMPARED_BYTES_MAX: usize = 1 << 20;
 /// Words of 8 bytes in which the lanes of a load together remember the keys that they have met.
 pub const MET_WORDS: usize = 1 << 20;
 
+/// Keys of a table that a lane reads as soon as it has asked for some: that takes a few milliseconds.
+pub const LEARNED_KEYS: u32 = 20_000;
+
 /// Most keys that a lane remembers for each word. With more, it would take too many new keys for such that it has met.
 pub const MET_KEYS_PER_WORD: u64 = 3;
 

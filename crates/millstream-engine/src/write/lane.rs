@@ -86,7 +86,7 @@ pub(super) fn open(setup: LaneSetup) -> Opening {
         let choice = Choice::new(plan.table_empty, plan.merges(), plan.skip_unchanged());
         let met_words = if plan.divides() { setup.lanes.met_words() } else { 0 };
         let met = (plan.table_empty && plan.divides()).then(|| Met::new(met_words));
-        let learning = Learning::new(met_words);
+        let learning = Learning::new(met_words, setup.lanes.count);
         let (openings, kept, caution) = (openings(&setup), Kept::default(), Caution::default());
         let vacancy = Vacancy::new(plan.mode.tombstone().is_some());
         let ledger = Ledger::open(setup).await?;

@@ -132,8 +132,8 @@ async fn kill_many_times(server: &Server, kills: usize) {
         let point = rng.choice(MISSING).expect("some");
         let pass = if *point == MISSING[0] { 1 } else { rng.u32(1..3) };
         let mut load = scene.load();
-        let status = load.env("MILLSTREAM_FAILPOINTS", format!("{point}=kill@{pass}")).output().unwrap().status;
-        assert!(is_killed(status), "{point}@{pass}: {:?} {:?}", status.code(), status.signal());
+        let output = load.env("MILLSTREAM_FAILPOINTS", format!("{point}=kill@{pass}")).output().unwrap();
+        assert!(is_killed(output.status), "{point}@{pass}, kill {kill}: {output:?}");
         if kill == 0 {
             // The greatest of the missing rows is deleted last, if at all.
             let last = scene.rows - 1;
