@@ -7,7 +7,6 @@ use fastrand::Rng;
 use millstream_failpoint::MISSING;
 use millstream_testkit::{Server, Settings, builds, cases, connect, dealt, dealt_builds};
 use serde_json::Value;
-use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use tokio_postgres::Client;
 
