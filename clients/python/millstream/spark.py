@@ -63,6 +63,7 @@ REFUSED = {
     "progress": "Spark shows how far it is",
     "index": "frames of Spark have no index",
     "dry_run": "a write that writes nothing is of no use",
+    "distribute": "a table that Citus distributes is not for Spark, because each of its tasks would load every shard",
 }
 
 

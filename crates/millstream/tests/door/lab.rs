@@ -123,7 +123,7 @@ async fn rivals_are_verified_and_skipped_where_their_programs_are_missing() {
         "--set",
         "python=/nowhere",
         "--arms",
-        "copy,millstream,merge-async,single-async,dlt-durable,sling-durable,bulkwrite-async",
+        "copy,millstream-durable,millstream-async,merge-async,single-async,dlt-durable,sling-durable,bulkwrite-async",
     ];
     let mut command = lab.command(&args);
     let run = run(command.env("MONGO_URI", "mongodb://u:geheim@127.0.0.1:1/")).ends(0);
