@@ -32,8 +32,8 @@ impl Learning {
     /// Most keys to read, if it pays to read now. If the table has more, the lane waits until it has asked for twice as many.
     pub(super) fn due(&mut self) -> Option<u32> {
         // What all lanes have inserted since, and as much again that was there.
-        let rows = self.asked.saturating_mul(self.lanes + 1).max(LEARNED_KEYS);
-        let pays = self.asked >= self.due && rows <= self.rows_max;
+        let rows = self.asked.saturating_mul(self.lanes + 1).max(LEARNED_KEYS).min(self.rows_max);
+        let pays = (self.due..=self.rows_max).contains(&self.asked);
         pays.then(|| {
             self.due = self.asked.saturating_mul(2);
             rows
@@ -68,6 +68,8 @@ mod tests {
         learning.asked(70_000);
         assert_eq!(learning.due(), Some(140_000));
         learning.asked(70_000);
+        assert_eq!(learning.due(), Some(150_000));
+        learning.asked(usize::MAX);
         assert_eq!(learning.due(), None);
         for words in [0, 100_000] {
             let mut learning = Learning::new(words, 1);
