@@ -253,7 +253,9 @@ def load(given):
 
     def python(self, script):
         """Python with a script, which may use what stands here."""
-        environment = {**os.environ, "PYTHONPATH": f"{HERE.parent}:{HERE}"}
+        # Others may be where the variable says.
+        paths = [str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, paths))}
         return subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE)
 
     def test_a_killed_python_ends_a_load_of_files(self):
