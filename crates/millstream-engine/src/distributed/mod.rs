@@ -25,7 +25,7 @@ use crate::stop::StopReason;
 use crate::write::LaneReport;
 use futures_util::future::{join_all, select_all};
 use millstream_model::{CollectionName, DocumentForm, Position, Receipt, WalScope};
-use millstream_pg::{ConnInfo, Explained, Failures, quote_name};
+use millstream_pg::{ConnInfo, Error as PgError, ErrorKind, Explained, Failures, quote_name};
 use shards::{Shard, shards};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -339,10 +339,13 @@ fn sum(request: &LoadRequest, receipts: Vec<Receipt>) -> Option<Receipt> {
     Some(sum)
 }
 
-/// The table of a shard that is gone was moved or split: another run finds out where its keys belong now.
+/// The table of a shard that is gone was moved or split: another run finds out where its keys belong now. A statement beside
+/// a batch, such as one that asks for keys, meets that before the batch does.
 fn placed(request: &LoadRequest, error: Error) -> Error {
     match error {
-        Error::TableMoved { .. } => recut(&request.collection),
+        Error::TableMoved { .. } | Error::Postgres(PgError::Server { kind: ErrorKind::NotFound, .. }) => {
+            recut(&request.collection)
+        }
         error => error,
     }
 }
