@@ -90,7 +90,7 @@ async fn a_process_that_is_stopped_while_it_joins_leaves_no_member_behind() {
     let first = Member::new(&scene, &wanted, &usual).await;
     let stopping = async {
         until("the first has all", async || first.divided().await == [2]).await;
-        // It is missed only after all others have given up to wait.
+        // The group waits longer for a silent member than this test waits for anything.
         let silent = usual.replace("session.timeout.ms=4000", "session.timeout.ms=600000");
         let second = Member::new(&scene, &wanted, &silent).await;
         tokio::select! {
