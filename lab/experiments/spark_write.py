@@ -2,8 +2,8 @@
 
 usage: spark_write.py FORM FILE TABLE ROWS CORES JAR    (the server: MILLSTREAM_DB, and PGHOST, PGPORT, ...)
 
-The rows are in memory, divided by their key into as many partitions as cores, and a small frame was written in the same
-way before the clock starts: what Spark needs for its first write of a kind is not measured. `jdbc` is the writer as it
+The rows are in memory, divided by their key into as many partitions as cores, and a small frame of as many partitions was
+written in the same way before the clock starts: what Spark needs for its first write of a kind is not measured. `jdbc` is the writer as it
 comes, and `batched` has the driver make statements of many rows. Both append, and fail at a key that is there.
 """
 
@@ -55,7 +55,8 @@ def main(form, file, table, rows, cores, jar):
     frame = spark.read.parquet(file).repartition(int(cores), "id").cache()
     frame.count()
     write = FORMS[form]
-    write(frame.limit(WARM_ROWS), f"{table}_warm")
+    # A partition for each core: each of them starts a Python of its own for the first one.
+    write(frame.limit(WARM_ROWS).repartition(int(cores)), f"{table}_warm")
     start = time.monotonic()
     write(frame, table)
     print(json.dumps({"rows_per_second": int(rows) / (time.monotonic() - start)}))
