@@ -21,6 +21,8 @@ import sys
 import threading
 import time
 
+from processor_share import held, share, why_none
+
 DIR = os.environ["LAB_DIR"]
 # How often a member sends a heartbeat, as the broker says by default.
 HEARTBEAT_SECONDS = 5
@@ -82,36 +84,11 @@ def what_is_missing(jars, program, fill, percent):
     checked = subprocess.run([program, "self", "check", "--output", "json"], capture_output=True, text=True)
     if '"kafka"' not in checked.stdout:
         return "the program was built without the feature kafka"
-    try:
-        if percent is not None:
-            os.rmdir(share("probe", int(percent)))
-    except OSError as error:
-        return f"no control group for a share of a processor: {error}"
-    return None
+    return why_none(int(percent)) if percent is not None else None
 
 
 def java(jars, *options):
     return ["java", *options, "-cp", os.path.join(jars, "*")]
-
-
-def share(name, percent):
-    """Makes a control group whose processes together get so many percent of one processor."""
-    first = "/sys/fs/cgroup/cpu"
-    is_first = os.path.isdir(first)
-    path = os.path.join(first if is_first else "/sys/fs/cgroup", f"millstream-lab-{os.getpid()}-{name}")
-    limits = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(percent * 1000)}
-    if not is_first:
-        write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu")
-        limits = {"cpu.max": f"{percent * 1000} 100000"}
-    os.mkdir(path)
-    for file, value in limits.items():
-        write(os.path.join(path, file), value)
-    return path
-
-
-def write(path, text):
-    with open(path, "w") as file:
-        file.write(text)
 
 
 class Topic:
@@ -183,7 +160,7 @@ class Loaders:
         if percent is not None:
             group = share(str(number), percent)
             self.groups.append(group)
-            command = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group, *command]
+            command = held(group, command)
         with open(self.said(number), "w") as said:
             self.processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said))
 

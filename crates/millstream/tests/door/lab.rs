@@ -5,7 +5,7 @@ use crate::process::{Run, command, run};
 use millstream_lab::Outcome;
 use millstream_lab::experiments::{Record, Selection, Source};
 use millstream_testkit::{
-    Feature, Need, TestDatabase, builds_with, database_on, database_with, dealt, machine_has, skip, todays,
+    Feature, Need, TestDatabase, builds_with, database_on, database_with, dealt, machine_has, seldom, skip, todays,
 };
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -189,6 +189,39 @@ async fn spark_is_skipped_where_no_python_has_it() {
     assert!(record.runs.iter().all(|one| matches!(one.outcome, Outcome::Skipped(_))), "{:?}", record.runs);
     assert!(run.stderr.contains("every arm was skipped"), "{run:?}");
     lab.remove().await;
+}
+
+/// Runs the experiment `citus` with a few documents and the programs in this directory. Its record goes to `out`.
+fn citus(bin: &Path, out: &Path) -> Run {
+    let bin = format!("bin={}", bin.display());
+    // As tests do not measure, the workers may have all they need.
+    let args = ["--quick", "--set", "documents=2000", "--set", "percent=100", "--set", bin.as_str(), "--out"];
+    run(command(&["lab", "run", "citus"]).args(args).arg(out))
+}
+
+#[test]
+fn citus_is_skipped_where_no_server_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = citus(Path::new("/nowhere"), dir.path()).ends(1);
+    assert!(run.stderr.contains("plain: skipped: no server that has Citus; --set bin=DIR names"), "{run:?}");
+    assert!(run.stderr.contains("every arm was skipped"), "{run:?}");
+}
+
+#[test]
+fn citus_is_measured_where_a_server_has_it() {
+    let what = "directory with the programs of a server that has Citus";
+    let Some(bin) = seldom("MILLSTREAM_TEST_CITUS", what).filter(|_| machine_has(&[Need::Root])) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let run = citus(&bin, dir.path());
+    if run.stderr.contains("skipped: no control group") {
+        return skip("it needs control groups");
+    }
+    let record = Record::read(dir.path()).unwrap();
+    assert_eq!(record.runs.len(), 4, "{run:?}");
+    for one in &record.runs {
+        let [rate, of_workers] = ["rows_per_second", "server_cpu_seconds"].map(|metric| one.value(metric));
+        assert!(rate > Some(0.0) && of_workers > Some(0.0), "{one:?}; {run:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
