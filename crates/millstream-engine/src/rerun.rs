@@ -41,6 +41,9 @@ async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Out
             if !unbegun.wait_for_session(error).await {
                 return ended;
             }
+            if unbegun.count() == 1 {
+                around.observer.warn([format!("the load cannot begin yet, and tries again: {error}")]);
+            }
             around.tally.clear();
             continue;
         }

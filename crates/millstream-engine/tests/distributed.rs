@@ -1,12 +1,14 @@
 //! Loads into a table that Citus distributes: every document is in the shard of its key, whatever is moved, stopped or killed.
 
+mod middle;
+
 use crate::scene::{Files, Stream, request, run, stopped, surroundings, until_committed};
 use millstream_engine::{
     Error, Event, Layout, LoadRequest, Mode, Outcome, Silent, StopReason, VerifyRequest, load, verify,
 };
 use millstream_model::{HashedColumn, KEY_TYPES, KeyType, put_literal};
 use millstream_pg::Explained;
-use millstream_testkit::{Cases, CitusCluster, StopMode, connect, is_night};
+use millstream_testkit::{Cases, CitusCluster, connect, is_night};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -305,26 +307,6 @@ async fn a_stream_whose_shard_moves_ends_and_resumes_when_it_is_sent_again() {
     assert!(run(&cluster.url(), &wanted).await.receipt.finished);
     assert!(stored(&cluster, "piped").await == stream.last);
     require_placed(&cluster, "piped").await;
-}
-
-#[tokio::test]
-async fn a_worker_that_crashes_and_comes_back_loses_nothing() {
-    let Some(cluster) = CitusCluster::start(2).await else { return };
-    cluster.client().await.batch_execute("alter database postgres set citus.shard_count = 4").await.unwrap();
-    let (files, mut rng) = (Files::new(), fastrand::Rng::with_seed(7));
-    let stream = Stream::random(&mut rng, 60_000, 20_000);
-    let wanted = distributing("crashed", &[files.write("a", &stream.text)]);
-    let (around, events) = surroundings(&cluster.url());
-    let crash = async {
-        until_committed(&around.tally, 5_000).await;
-        cluster.workers[1].restart(StopMode::Kill).await;
-    };
-    let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), crash);
-    let outcome = outcome.expect("the load begins");
-    assert!(outcome.receipt.finished, "{outcome:?}; {}", events.warnings());
-    assert_eq!(outcome.receipt.counters.read, stream.documents);
-    assert!(stored(&cluster, "crashed").await == stream.last);
-    require_placed(&cluster, "crashed").await;
 }
 
 #[tokio::test]

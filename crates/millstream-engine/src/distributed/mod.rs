@@ -25,7 +25,7 @@ use crate::stop::StopReason;
 use crate::write::LaneReport;
 use futures_util::future::{join_all, select_all};
 use millstream_model::{CollectionName, DocumentForm, Position, Receipt, WalScope};
-use millstream_pg::{ConnInfo, Error as PgError, ErrorKind, Explained, Failures, quote_name};
+use millstream_pg::{ConnInfo, Error as PgError, ErrorKind, Explained, Failures, may_pass, quote_name};
 use shards::{Shard, shards};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -149,6 +149,9 @@ impl Table {
                 Err(error) if error.is_unknown_table() => return Err(recut(name)),
                 Err(error) => error,
             };
+            if failures.count() == 0 && may_pass(error.kind()) {
+                around.observer.warn([format!("the load waits for the coordinator: {error}")]);
+            }
             if !failures.wait(error.kind()).await {
                 return Err(error);
             }
