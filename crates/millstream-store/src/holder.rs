@@ -10,6 +10,10 @@ use millstream_pg::fill;
 use std::fmt;
 use tokio_postgres::Client;
 
+/// Whether lock `g` of the server is that of the group, whose two numbers are `$3` and `$4`, and belongs to the session that holds
+/// lock `k`.
+const IN_GROUP: &str = include_str!("group_lock.sql");
+
 /// The session that runs a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
@@ -48,7 +52,8 @@ pub async fn holder(
     group: Option<LockKey>,
 ) -> Result<Option<Holder>, Error> {
     let (class, number) = numbers(group);
-    let sql = fill!(include_str!("holder.sql"), schema, locked = schema.load_locked("l.load_id"));
+    let locked = schema.load_locked("l.load_id");
+    let sql = fill!(include_str!("holder.sql"), schema, locked, in_group = IN_GROUP);
     let row = client.query_opt(&sql, &[&table, &name, &class, &number]).await?;
     Ok(row.map(|row| Holder {
         load_id: row.get("load_id"),
@@ -72,7 +77,8 @@ pub async fn elsewhere(
     group: LockKey,
 ) -> Result<Option<String>, Error> {
     let (class, number) = numbers(Some(group));
-    let sql = fill!(include_str!("holder_elsewhere.sql"), schema, locked = schema.load_locked("l.load_id"));
+    let locked = schema.load_locked("l.load_id");
+    let sql = fill!(include_str!("holder_elsewhere.sql"), schema, locked, in_group = IN_GROUP);
     let row = client.query_opt(&sql, &[&table, &names, &class, &number]).await?;
     Ok(row.map(|row| row.get(0)))
 }

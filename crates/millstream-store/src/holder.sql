@@ -8,13 +8,7 @@ select
     exists (
         select
         from pg_catalog.pg_locks g
-        where g.pid = k.pid
-          and g.locktype = 'advisory'
-          and g.granted
-          and g.database = k.database
-          and g.classid = ($3::int)::oid
-          and g.objid = ($4::int)::oid
-          and g.objsubid = 2
+        where {in_group}
     ) as of_group
 from {schema}.load l
 join pg_catalog.pg_locks k

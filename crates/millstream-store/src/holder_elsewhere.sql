@@ -6,13 +6,7 @@ join pg_catalog.pg_locks k
     on {locked}
    and k.pid <> pg_catalog.pg_backend_pid()
 join pg_catalog.pg_locks g
-    on g.pid = k.pid
-   and g.locktype = 'advisory'
-   and g.granted
-   and g.database = k.database
-   and g.classid = ($3::int)::oid
-   and g.objid = ($4::int)::oid
-   and g.objsubid = 2
+    on {in_group}
 where l.sources operator(pg_catalog.&&) $2::text[]
   and pg_catalog.cardinality(l.sources) = 1
   and l.resumable
