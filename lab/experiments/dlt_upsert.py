@@ -7,27 +7,9 @@ member. Each run merges by the strategy upsert, which is one MERGE from a stagin
 """
 
 import json
-import os
 import sys
 
-STATE = os.path.join(os.environ.get("LAB_DIR", "."), "dlt-state")
-# They are read when dlt is imported.
-os.environ.update(RUNTIME__DLTHUB_TELEMETRY="false", DLT_DATA_DIR=STATE)
-
-import dlt  # noqa: E402
-
-
-def credentials():
-    host = os.environ["PGHOST"]
-    return {
-        # A socket is no host of a URL.
-        "host": "localhost" if host.startswith("/") else host,
-        "query": {"host": host} if host.startswith("/") else {},
-        "port": int(os.environ["PGPORT"]),
-        "username": os.environ["PGUSER"],
-        "password": os.environ.get("PGPASSWORD", "none"),
-        "database": os.environ["PGDATABASE"],
-    }
+from dlt_pipeline import merge
 
 
 def documents(path):
@@ -38,21 +20,8 @@ def documents(path):
 
 
 def main(path, table):
-    schema, name = table.split(".")
-    pipeline = dlt.pipeline(
-        "lab",
-        pipelines_dir=STATE,
-        destination=dlt.destinations.postgres(credentials=credentials()),
-        dataset_name=schema,
-    )
-    load = pipeline.run(
-        documents(path),
-        table_name=name,
-        write_disposition={"disposition": "merge", "strategy": "upsert"},
-        primary_key="id",
-        columns={"doc": {"data_type": "json"}},
-    )
-    load.raise_on_failed_jobs()
+    upsert = {"disposition": "merge", "strategy": "upsert"}
+    merge(documents(path), table, write_disposition=upsert, columns={"doc": {"data_type": "json"}})
 
 
 if __name__ == "__main__":

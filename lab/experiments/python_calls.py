@@ -129,26 +129,9 @@ def by_adbc(frame, table, _):
 
 
 def by_dlt(rows, table, _):
-    import dlt
+    import dlt_pipeline
 
-    host = os.environ["PGHOST"]
-    credentials = {
-        # A socket is no host of a URL.
-        "host": "localhost" if host.startswith("/") else host,
-        "query": {"host": host} if host.startswith("/") else {},
-        "port": int(os.environ["PGPORT"]),
-        "username": os.environ["PGUSER"],
-        "password": os.environ.get("PGPASSWORD", "none"),
-        "database": os.environ["PGDATABASE"],
-    }
-    schema, name = table.split(".")
-    pipeline = dlt.pipeline(
-        "lab",
-        pipelines_dir=os.environ["DLT_DATA_DIR"],
-        destination=dlt.destinations.postgres(credentials=credentials),
-        dataset_name=schema,
-    )
-    pipeline.run(rows, table_name=name, write_disposition="merge", primary_key="id").raise_on_failed_jobs()
+    dlt_pipeline.merge(rows, table)
 
 
 #: What is made before the clock starts, what is measured, and the modules that it needs.
@@ -166,7 +149,7 @@ FORMS = {
     "staged_rows": (pandas_of, staged_rows, "psycopg"),
     "staged_csv": (pandas_of, staged_csv, "psycopg pyarrow.csv"),
     "adbc": (polars_of, by_adbc, "pyarrow adbc_driver_postgresql.dbapi"),
-    "dlt": (documents, by_dlt, "dlt"),
+    "dlt": (documents, by_dlt, "dlt_pipeline"),
 }
 
 
@@ -177,7 +160,6 @@ def resident(name):
 
 
 def call(form, file, table, rows, lanes):
-    os.environ.update(RUNTIME__DLTHUB_TELEMETRY="false", DLT_DATA_DIR=os.path.join(os.environ["LAB_DIR"], "dlt-state"))
     if form == "plain":
         sys.modules["orjson"] = None
     make, put, modules = FORMS[form]
