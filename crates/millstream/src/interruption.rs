@@ -1,4 +1,4 @@
-//! Work that the first signal interrupts or asks to stop.
+//! Work that says why it stands still, and that the first signal interrupts or asks to stop.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -11,6 +11,19 @@ use millstream_pg::{ConnInfo, Standstill};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use tokio::task::{JoinHandle, spawn_blocking};
+
+/// Does `work`, which reads with sessions of `db`. If they wait for a lock, says who holds it.
+pub async fn attended<T>(db: &ConnInfo, say: impl Fn(&str), work: impl Future<Output = T>) -> T {
+    let say = |_: u64, standstill: Standstill| {
+        // A long answer is no standstill.
+        if matches!(standstill, Standstill::Lock { .. }) {
+            say(&format!("waits: {standstill}"));
+        }
+    };
+    // A statement begins a moment after its command.
+    let patience = Patience { after: STANDSTILL_AFTER, statement: STANDSTILL_AFTER / 2 };
+    attend(db, patience, || 0, say, work).await
+}
 
 /// Does `work` with sessions of `db`, and says why if it stands still. The first signal cancels their statements; what
 /// is not committed is rolled back. Returns the exit then.

@@ -5,7 +5,8 @@ mod sizes;
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::interruption::attended;
+use crate::output::{Output, note};
 use crate::quantity;
 use crate::table::{Align, Column};
 use crate::target::Database;
@@ -55,8 +56,10 @@ pub async fn run(args: &CollectionsArgs, output: Output) -> Result<Exit, Failure
         sizes::print(database.as_ref(), output, NONE).await?;
         return Ok(Exit::Done);
     }
-    let found = match database {
-        Some(database) => collections::list(&database.connection.client, &database.schema).await?,
+    let found = match &database {
+        Some(Database { connection, schema, conninfo }) => {
+            attended(conninfo, note, collections::list(&connection.client, schema)).await?
+        }
         None => Vec::new(),
     };
     output.rows(&found, &columns(&found), NONE)?;

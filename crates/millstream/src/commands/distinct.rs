@@ -3,6 +3,7 @@
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interruption::attended;
 use crate::key_values;
 use crate::limits::DISTINCT_LINES_MAX;
 use crate::output::{Output, note};
@@ -68,8 +69,19 @@ pub struct DistinctArgs {
 pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
     let (mut database, collection) = Database::open_table(&args.target, &args.name).await?;
     collection.require_whole("distinct")?;
+    let conninfo = database.conninfo.clone();
+    attended(&conninfo, note, Box::pin(list(args, &mut database, &collection, output))).await
+}
+
+/// Prints the values.
+async fn list(
+    args: &DistinctArgs,
+    database: &mut Database,
+    collection: &Collection,
+    output: Output,
+) -> Result<Exit, Failure> {
     database.warn_of_code(collection.table_oid).await?;
-    let waiting = segments::count(&database.connection.client, &database.schema, &collection).await?;
+    let waiting = segments::count(&database.connection.client, &database.schema, collection).await?;
     if waiting > 0 {
         let name = &collection.name;
         note(&format!(
@@ -80,12 +92,12 @@ pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
     }
     let request = DistinctRequest {
         column: args.column.clone(),
-        prefix: args.prefix.as_deref().map(|text| values(text, &args.column, &collection)).unwrap_or_default(),
+        prefix: args.prefix.as_deref().map(|text| values(text, &args.column, collection)).unwrap_or_default(),
         count: args.count,
         json: output.is_json(),
         limit: args.limit,
     };
-    let found = distinct(&mut database.connection.client, &collection, &request).await?;
+    let found = distinct(&mut database.connection.client, collection, &request).await?;
     // Values that have arrived are printed at once, before the next ones are found.
     let mut found = std::pin::pin!(found.ready_chunks(DISTINCT_LINES_MAX));
     let mut list = output.list();

@@ -3,6 +3,7 @@
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interruption::attended;
 use crate::key_values;
 use crate::output::{Output, note};
 use crate::quantity;
@@ -66,16 +67,27 @@ struct Count {
 /// Runs the command.
 pub async fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
     let (mut database, collection) = Database::open_table(&args.target, &args.name).await?;
+    let conninfo = database.conninfo.clone();
+    attended(&conninfo, note, Box::pin(answer_all(args, &mut database, &collection, output))).await
+}
+
+/// Prints the documents, or how many there are.
+async fn answer_all(
+    args: &GetArgs,
+    database: &mut Database,
+    collection: &Collection,
+    output: Output,
+) -> Result<Exit, Failure> {
     database.warn_of_code(collection.table_oid).await?;
-    let parts = |key: &String| parts(key, &collection, args.count);
+    let parts = |key: &String| parts(key, collection, args.count);
     let keys: Vec<Vec<String>> = args.keys.iter().map(parts).collect::<Result<_, _>>()?;
     if args.count {
-        return count(&mut database, &collection, &args.keys, keys, output).await;
+        return count(database, collection, &args.keys, keys, output).await;
     }
     let mut answers = Vec::new();
     let mut missing = 0;
     for (text, key) in args.keys.iter().zip(keys) {
-        let found = documents::document(&mut database.connection.client, &database.schema, &collection, &key).await?;
+        let found = documents::document(&mut database.connection.client, &database.schema, collection, &key).await?;
         if found.is_none() {
             note(&format!("missing: {text}"));
             missing += 1;

@@ -5,6 +5,7 @@ use crate::args::TargetArgs;
 use crate::enrich::EnrichArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interruption::attended;
 use crate::keeper::Keeper;
 use crate::origin_args::OriginArgs;
 use crate::output::{Output, note};
@@ -110,7 +111,8 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
     let progress = Progress::start(args.progress, Arc::clone(&tally));
     let (keeper, printer) = (Keeper::watch(&args.target), progress.printer());
     let found = loop {
-        match millstream_engine::verify(&request, &db, Arc::clone(&tally), &printer).await {
+        let work = Box::pin(millstream_engine::verify(&request, &db, Arc::clone(&tally), &printer));
+        match attended(&db, |text| printer.line(text), work).await {
             Err(error) if request.load.is_repeatable() && keeper.revived(error.kind()).await => tally.clear(),
             found => break found,
         }

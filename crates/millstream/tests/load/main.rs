@@ -15,6 +15,7 @@ mod columnar_avro;
 mod columns;
 mod distinct;
 mod enrich;
+mod locked;
 mod made_text;
 mod mending;
 mod missing;

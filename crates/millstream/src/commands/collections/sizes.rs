@@ -2,6 +2,7 @@
 
 use crate::commands::doctor::marked;
 use crate::failure::Failure;
+use crate::interruption::attended;
 use crate::limits::FREE_SPACE_MEASURED;
 use crate::output::{Output, note};
 use crate::quantity;
@@ -51,7 +52,7 @@ struct Free {
 /// Prints the sizes, or `none` if there is no collection.
 pub async fn print(database: Option<&Database>, output: Output, none: &str) -> Result<(), Failure> {
     let reports = match database {
-        Some(database) => reports(database).await?,
+        Some(database) => attended(&database.conninfo, note, Box::pin(reports(database))).await?,
         None => Vec::new(),
     };
     if output.is_json() {
