@@ -5,6 +5,7 @@ use crate::limits::DROP_LOCK_WAIT;
 use crate::load::await_openings;
 use crate::lock::{at_work, load_lock};
 use crate::schema::Schema;
+use millstream_pg::advisory::OPEN;
 use millstream_pg::{fill, json_rows};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -114,6 +115,24 @@ pub async fn forget(client: &mut Client, schema: &Schema, load_id: i64) -> Resul
 pub async fn prune(client: &Client, schema: &Schema, seconds: u64) -> Result<Vec<i64>, Error> {
     let rows = client.query(&schema.sql(include_str!("loads_prune.sql")), &[&(seconds as f64)]).await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Deletes the records of loads that stopped more than `seconds` ago, and returns their numbers. Nobody can resume them
+/// afterwards. Loads in mode `sum` stay, and those for which a session works.
+///
+/// # Errors
+/// The server's.
+pub async fn prune_stopped(client: &mut Client, schema: &Schema, seconds: u64) -> Result<Vec<i64>, Error> {
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
+    // While we hold this lock, no load is resumed. It takes longer to delete them with their rejects, so nobody waits for that.
+    OPEN.lock_in_transaction(&transaction).await?;
+    let abandon = fill!(include_str!("loads_abandon.sql"), schema, sessions = schema.sessions());
+    let rows = transaction.query(&abandon, &[&(seconds as f64)]).await?;
+    transaction.commit().await?;
+    let stopped: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+    client.execute(&schema.sql("delete from {schema}.load where load_id = any ($1)"), &[&stopped]).await?;
+    Ok(stopped)
 }
 
 /// Locks every unfinished load into a table until the transaction ends, so that none of them runs or is resumed

@@ -124,3 +124,42 @@ async fn unfinished_loads_of_streams_say_how_far_they_are() {
     })
     .await;
 }
+
+/// A load that is forgotten too early starts over, and one in mode `sum` counts its documents twice.
+#[tokio::test]
+async fn stopped_loads_are_pruned_by_their_age_unless_they_add_up_or_somebody_works_for_them() {
+    each_build(async |db| {
+        let mut scene = Scene::new(db).await;
+        let schema = scene.schema.clone();
+        let of =
+            |mode: &str, name: &str| Identity { mode: mode.into(), sources: vec![name.into()], ..scene.identity() };
+        let all =
+            [("replace", "old"), ("replace", "young"), ("sum:n", "added"), ("replace", "held"), ("keep", "crashed")];
+        let identities = all.map(|(mode, name)| of(mode, name));
+        let mut ids = Vec::new();
+        for identity in &identities {
+            ids.push(scene.begin(identity, 1).await);
+        }
+        let [old, young, added, held, crashed] = ids[..] else { panic!("{ids:?}") };
+        for load_id in [old, young, added, held] {
+            scene.end(load_id, "stopped", None).await;
+        }
+        let holder = scene.db.client().await;
+        // The session that began them holds their locks.
+        scene.client = scene.db.client().await;
+        let free = async || loads::find(&scene.client, &schema, crashed).await.unwrap().unwrap().state == "crashed";
+        until("the loads have no session", free).await;
+        load::lock(&holder, &schema, held).await.unwrap();
+        let age = "update millstream.load set ended_at = now() - interval '1 hour' where load_id <> all ($1)";
+        scene.client.execute(age, &[&vec![young, crashed]]).await.unwrap();
+        assert!(loads::prune_stopped(&mut scene.client, &schema, 7_200).await.unwrap().is_empty());
+        assert_eq!(loads::prune_stopped(&mut scene.client, &schema, 1_800).await.unwrap(), [old]);
+        let mut left: Vec<i64> =
+            loads::list(&scene.client, &schema, 9).await.unwrap().iter().map(|load| load.load_id).collect();
+        left.reverse();
+        assert_eq!(left, [young, added, held, crashed]);
+        let resumed = load::find_unfinished(&scene.client, &schema, &identities[3]).await.unwrap();
+        assert_eq!(resumed.map(|found| found.load_id), Some(held), "it can be resumed");
+    })
+    .await;
+}

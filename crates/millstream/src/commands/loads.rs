@@ -32,7 +32,8 @@ Examples:
 
 const PRUNE_EXAMPLES: &str = "\
 Examples:
-  millstream loads prune --older-than 30d";
+  millstream loads prune --older-than 30d
+  millstream loads prune --older-than 30d --stopped";
 
 /// List loads, newest first; remove records of loads
 ///
@@ -87,13 +88,19 @@ enum Action {
     },
     /// Remove the records of loads that finished long ago, with their rejects
     ///
-    /// The documents that they loaded stay. Unfinished loads are never removed, because you can resume them.
-    /// Loads in mode sum are never removed, because running one again would count its documents twice.
+    /// The documents that they loaded stay. Unfinished loads stay, too, because you can resume them, but see
+    /// --stopped. Loads in mode sum are never removed, because running one again would count its documents twice.
     #[command(after_help = PRUNE_EXAMPLES)]
     Prune {
         /// Only loads that finished longer ago than this (90m, 12h, 30d, 8w)
         #[arg(long, value_name = "AGE")]
         older_than: Age,
+
+        /// Also loads that stopped longer ago than that
+        ///
+        /// You cannot resume them afterwards: the same command starts over. Crashed loads stay.
+        #[arg(long)]
+        stopped: bool,
 
         #[command(flatten)]
         target: TargetArgs,
@@ -106,7 +113,7 @@ pub async fn run(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
         None if args.group.is_some() => Box::pin(group(args, output)).await,
         None => list(args, output).await,
         Some(Action::Forget { load_id, target }) => forget(*load_id, target, output).await,
-        Some(Action::Prune { older_than, target }) => prune(*older_than, target, output).await,
+        Some(Action::Prune { older_than, stopped, target }) => prune(*older_than, *stopped, target, output).await,
     }
 }
 
@@ -202,11 +209,15 @@ async fn forget(load_id: i64, target: &TargetArgs, output: Output) -> Result<Exi
     Ok(Exit::Done)
 }
 
-async fn prune(age: Age, target: &TargetArgs, output: Output) -> Result<Exit, Failure> {
-    let forgotten = match Database::open(target).await? {
-        Some(database) => loads::prune(&database.connection.client, &database.schema, age.seconds).await?,
-        None => Vec::new(),
-    };
+async fn prune(age: Age, stopped: bool, target: &TargetArgs, output: Output) -> Result<Exit, Failure> {
+    let mut forgotten = Vec::new();
+    if let Some(mut database) = Database::open(target).await? {
+        let (client, schema) = (&mut database.connection.client, &database.schema);
+        forgotten.extend(loads::prune(client, schema, age.seconds).await?);
+        if stopped {
+            forgotten.extend(loads::prune_stopped(client, schema, age.seconds).await?);
+        }
+    }
     let forgot = format!("forgot {}", quantity::things(forgotten.len() as u64, "load"));
     output.print(&json!({ "forgotten": forgotten }), &forgot)?;
     Ok(Exit::Done)

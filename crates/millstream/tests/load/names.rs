@@ -96,7 +96,7 @@ const COMMANDS: &[&[&str]] = &[
     &["freeze", "brief", "--yes"],
     &["freeze", "things", "--cold", "--yes"],
     &["collections", "--sizes"],
-    &["loads", "prune", "--older-than", "1d"],
+    &["loads", "prune", "--older-than", "1d", "--stopped"],
     &["loads", "forget", "1"],
     &["doctor", "--one-database"],
     &["drop", "things", "--yes"],

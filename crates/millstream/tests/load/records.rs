@@ -147,6 +147,12 @@ async fn pruning_keeps_unfinished_loads_and_sums() {
     let pruned = fixture.json(&["loads", "prune", "--older-than", "1d"]);
     assert_eq!(pruned, json!({"forgotten": [1]}));
     assert_eq!(fixture.count("select sum(load_id)::bigint from millstream.load").await, 2 + 3 + 4 + 5);
+    let stopped = ["loads", "prune", "--stopped", "--older-than"];
+    let prune = |age| fixture.json(&[&stopped[..], &[age]].concat());
+    assert_eq!(prune("60d"), json!({"forgotten": []}));
+    assert_eq!(prune("1d"), json!({"forgotten": [3]}));
+    assert_eq!(fixture.count("select sum(load_id)::bigint from millstream.load").await, 2 + 4 + 5);
+    assert_eq!(fixture.count("select count(*) from millstream.reject where load_id = 3").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
