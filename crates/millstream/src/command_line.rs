@@ -7,7 +7,9 @@ use crate::key_values;
 use crate::output::Output;
 use crate::screen;
 use crate::secret::masked;
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+use millstream_model::nearest;
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -103,10 +105,11 @@ fn asks(words: &[OsString], option: &str) -> bool {
 pub fn explain(error: clap::Error, words: &[OsString]) -> std::process::ExitCode {
     // Clap puts words into coloured text as they are, and drops escape sequences from plain text. So it is given the words
     // as they are printed.
-    let words = words.iter().map(|word| screen::visible(&word.to_string_lossy()));
-    let visible = Args::try_parse_from(words).err().filter(|visible| visible.kind() == error.kind());
+    let shown = words.iter().map(|word| screen::visible(&word.to_string_lossy()));
+    let visible = Args::try_parse_from(shown).err().filter(|visible| visible.kind() == error.kind());
     let is_coloured = visible.is_some() && coloured();
-    let error = visible.unwrap_or(error);
+    let mut error = visible.unwrap_or(error);
+    name_option(&mut error, words);
     if !error.use_stderr() {
         // It is not an error if the reader has closed stdout.
         let _ = error.print();
@@ -124,6 +127,25 @@ pub fn explain(error: clap::Error, words: &[OsString]) -> std::process::ExitCode
         let _ = screen::stderr().write_all(masked(&text.to_string()).as_bytes());
     }
     Exit::Error.into()
+}
+
+/// Names the option that was probably meant, if clap does not: for its measure, a short word has nothing in common with one in
+/// which two letters are swapped.
+fn name_option(error: &mut clap::Error, words: &[OsString]) {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return };
+    if error.kind() != ErrorKind::UnknownArgument || error.get(ContextKind::SuggestedArg).is_some() {
+        return;
+    }
+    let mut program = Args::command();
+    program.build();
+    let before = words.iter().take_while(|word| !word.to_string_lossy().starts_with(unknown.as_str()));
+    let command = before.fold(&program, |command, word| command.find_subcommand(word).unwrap_or(command));
+    let options = command.get_arguments().filter(|option| !option.is_hide_set()).filter_map(clap::Arg::get_long);
+    if let Some(option) = nearest(unknown.trim_start_matches('-'), options) {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{option}")));
+        // That it may be a value.
+        error.remove(ContextKind::Suggested);
+    }
 }
 
 /// Clap's error for a wrong command line, as a failure: its first lines are the message, its tips and the usage are the
@@ -145,7 +167,6 @@ fn coloured() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn every_command(command: &clap::Command, found: &mut Vec<clap::Command>) {
         for sub in command.get_subcommands() {
@@ -191,6 +212,28 @@ mod tests {
         }
         let flags = ["millstream", "get", "t", "-5", "-x"].map(OsString::from).to_vec();
         assert!(Args::try_parse_from(typed(flags)).is_err());
+    }
+
+    #[test]
+    fn an_option_with_swapped_letters_is_named() {
+        for (line, option) in [
+            ("load x --kye id", Some("--key")),
+            ("--output json load x --into t --kye=id", Some("--key")),
+            ("load x --into t --moed merge", Some("--mode")),
+            ("loads prune --older-than 1d --bd url", None),
+            ("load x --zzz", None),
+            // Before the command there are only options of all commands.
+            ("--kye id load x", None),
+        ] {
+            let words: Vec<OsString> =
+                std::iter::once("millstream").chain(line.split(' ')).map(OsString::from).collect();
+            let mut error = Args::try_parse_from(&words).unwrap_err();
+            name_option(&mut error, &words);
+            let text = error.render().to_string();
+            let named = text.split("tip: a similar argument exists: '").nth(1).and_then(|rest| rest.split('\'').next());
+            assert_eq!(named, option, "{text}");
+            assert!(option.is_none() || !text.contains("as a value"), "{text}");
+        }
     }
 
     #[test]
