@@ -49,7 +49,7 @@ impl Client for Broker {
         match *self {}
     }
 
-    async fn join(&self) -> Result<(), ClientError> {
+    async fn join(&self, _: impl Fn(String) + Send + Sync) -> Result<(), ClientError> {
         match *self {}
     }
 

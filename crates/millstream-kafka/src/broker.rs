@@ -223,9 +223,9 @@ impl Client for Broker {
         written.map_err(client_error)?.into_values().collect::<Result<(), _>>().map_err(client_error)
     }
 
-    async fn join(&self) -> Result<(), ClientError> {
+    async fn join(&self, say: impl Fn(String) + Send + Sync) -> Result<(), ClientError> {
         let group = self.properties.group.as_deref().ok_or_else(|| ClientError::Final("no group is named".into()))?;
-        let begun = Membership::begin(&self.kafka, &self.topic, group, &self.properties, &self.joining);
+        let begun = Membership::begin(&self.kafka, &self.topic, group, &self.properties, &self.joining, say);
         let membership = Box::pin(begun).await?;
         self.membership.set(membership).map_err(|_| ClientError::Final("the group is joined already".into()))
     }

@@ -29,8 +29,9 @@ pub trait Client: Send + Sync + 'static {
     /// Writes offsets to Kafka, only for tools that show how far a group is behind.
     fn commit(&self, offsets: &[(i32, u64)]) -> impl Future<Output = Result<(), ClientError>> + Send;
 
-    /// Becomes a member of the group. From then on it shows the group that this process lives, whatever else it does.
-    fn join(&self) -> impl Future<Output = Result<(), ClientError>> + Send;
+    /// Becomes a member of the group. From then on it shows the group that this process lives, whatever else it does. `say` hears
+    /// what is waited for if it takes long.
+    fn join(&self, say: impl Fn(String) + Send + Sync) -> impl Future<Output = Result<(), ClientError>> + Send;
 
     /// The next decision of the group. No decision is lost if the future is dropped. Without membership it never resolves.
     fn decision(&self) -> impl Future<Output = Result<Decision, ClientError>> + Send;

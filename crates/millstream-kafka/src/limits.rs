@@ -93,6 +93,9 @@ pub const LAST_OFFSETS_WAIT: Duration = Duration::from_secs(5);
 /// defaults of Kafka, `session.timeout.ms` and `group.consumer.session.timeout.ms`.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(45);
 
+/// Tries to join under a name that another member has, after which that is said.
+pub const NAME_TRIES_SILENT: u32 = 3;
+
 /// Heartbeats of a member in that time, if the members divide the partitions.
 pub const HEARTBEATS_OF_SESSION: u32 = 4;
 

@@ -5,8 +5,8 @@
 
 use crate::client::{ClientError, Decision, Released};
 use crate::limits::{
-    DECISIONS_MAX, HEARTBEAT_EVERY, HEARTBEATS_OF_SESSION, LEAVE_WAIT, MEMBER_POLL, RETRIES_SILENT, RETRY_AFTER,
-    SESSION_TIMEOUT, TOPIC_EVERY,
+    DECISIONS_MAX, HEARTBEAT_EVERY, HEARTBEATS_OF_SESSION, LEAVE_WAIT, MEMBER_POLL, NAME_TRIES_SILENT, RETRIES_SILENT,
+    RETRY_AFTER, SESSION_TIMEOUT, TOPIC_EVERY,
 };
 use crate::properties::{Properties, Protocol};
 use crate::task::Task;
@@ -56,19 +56,33 @@ impl Joining {
 
 impl Membership {
     /// Joins a group, which then divides the partitions of a topic. If the future is dropped before it ends, `joining` leaves.
+    /// `say` hears once that the name of the member is taken.
     pub(crate) async fn begin(
         kafka: &Kafka,
         topic: &str,
         group: &str,
         properties: &Properties,
         joining: &Joining,
+        say: impl Fn(String) + Send + Sync,
     ) -> Result<Self, ClientError> {
         let (sender, decisions) = mpsc::channel(DECISIONS_MAX);
-        let deadline = Instant::now() + properties.session_timeout.unwrap_or(SESSION_TIMEOUT) + RETRY_AFTER;
+        let session_timeout = properties.session_timeout.unwrap_or(SESSION_TIMEOUT);
+        let (deadline, mut tries) = (Instant::now() + session_timeout + RETRY_AFTER, 0);
         let member = loop {
             match Box::pin(joined(kafka, (topic, group), properties, &sender, joining)).await? {
                 Joined::Member(member) => break member,
-                Joined::NameTaken(_) if Instant::now() < deadline => sleep(RETRY_AFTER).await,
+                Joined::NameTaken(_) if Instant::now() < deadline => {
+                    tries += 1;
+                    if tries == NAME_TRIES_SILENT {
+                        let name = properties.instance.as_deref().unwrap_or_default();
+                        say(format!(
+                            "group {group} still has a member that is named {name} (--group-instance): waits up to {} s for \
+                             the end of its session, in case it was killed",
+                            session_timeout.as_secs()
+                        ));
+                    }
+                    sleep(RETRY_AFTER).await;
+                }
                 Joined::NameTaken(error) => return Err(error),
             }
         };

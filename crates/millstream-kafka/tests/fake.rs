@@ -402,7 +402,7 @@ impl Client for Fake {
         Ok(())
     }
 
-    async fn join(&self) -> Result<(), ClientError> {
+    async fn join(&self, _: impl Fn(String) + Send + Sync) -> Result<(), ClientError> {
         self.own(|reader| reader.is_member = true);
         Ok(())
     }

@@ -96,7 +96,7 @@ async fn a_process_that_is_stopped_while_it_joins_leaves_no_member_behind() {
         tokio::select! {
             biased;
             () = until("it joins", async || first.divided().await.len() == 2) => {}
-            joined = second.client.join() => joined.expect("the broker answers"),
+            joined = second.client.join(drop) => joined.expect("the broker answers"),
         }
         second.client.leave().await;
         until("the first is alone", async || first.divided().await == [2]).await;
@@ -213,8 +213,18 @@ async fn a_second_process_of_the_same_name_does_not_load() {
     let settings = format!("{}group.instance.id=a\n", settings("consumer", "named"));
     let first = Member::new(&scene, &wanted, &settings).await;
     let second = Member::new(&scene, &wanted, &settings).await;
+    let patient = settings.replace("session.timeout.ms=4000", "session.timeout.ms=600000");
+    let patient = Member::new(&scene, &wanted, &patient).await;
     let trying = async {
         until("the first has the partition", async || first.divided().await == [1]).await;
+        let said = || patient.warnings.text().matches("a member that is named a (--group-instance)").count();
+        let hearing = async {
+            until("it says for what it waits", async || said() > 0).await;
+            patient.stop();
+        };
+        let (waited, ()) = tokio::join!(patient.load(), hearing);
+        assert!(matches!(waited, Err(Error::Engine(EngineError::Stopped(_)))), "{waited:?}");
+        assert_eq!(said(), 1, "{}", patient.warnings.text());
         let refused = match second.load().await {
             Err(error) => error,
             Ok(outcome) => outcome.error.expect("it is not let in"),

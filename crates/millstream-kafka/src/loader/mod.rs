@@ -202,7 +202,9 @@ impl<'a, C: Client> Loader<'a, C> {
             // What was sampled is read again by whoever gets it.
             unless_stopped(self.around, Tries::Few.ask(|| self.client.assign(&[]))).await?;
         }
-        unless_stopped(self.around, Tries::Few.ask(|| self.client.join())).await
+        let observer = &self.around.observer;
+        let say = |text: String| observer.event(Event::Warning(text));
+        unless_stopped(self.around, Tries::Few.ask(|| self.client.join(say))).await
     }
 
     /// Takes a partition that was opened.
