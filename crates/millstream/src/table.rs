@@ -4,8 +4,11 @@ use crate::screen::visible;
 use std::borrow::Cow;
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 
-/// Least width of the wrapped column. A table that needs more room is wider than the terminal.
+/// Least width of the wrapped column beside the others. Where there is less room, it stands below them.
 const WRAPPED_WIDTH_MIN: usize = 24;
+
+/// How far it is indented there.
+const BELOW: usize = 4;
 
 const GAP: &str = "  ";
 
@@ -16,7 +19,7 @@ pub enum Align {
     Left,
     /// Numbers.
     Right,
-    /// Text that continues on the next line if the terminal is too narrow. Only for the last column.
+    /// Text that continues on the next line, or begins there, if the terminal is too narrow. Only for the last column.
     Wrap,
 }
 
@@ -53,50 +56,64 @@ impl Table {
         self.rows.push(row);
     }
 
-    fn widths(&self, columns: Option<usize>) -> Vec<usize> {
+    fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = self.columns.iter().map(|c| width(c.0)).collect();
         for row in &self.rows {
             for (w, cell) in widths.iter_mut().zip(row) {
                 *w = (*w).max(width(cell));
             }
         }
-        let total: usize = widths.iter().sum::<usize>() + GAP.len() * (widths.len() - 1);
-        if let (Some(last), Some((_, Align::Wrap)), Some(columns)) = (widths.last_mut(), self.columns.last(), columns)
-            && total > columns
-        {
-            let room = columns.saturating_sub(total - *last);
-            *last = (*last).min(room.max(WRAPPED_WIDTH_MIN));
-        }
         widths
+    }
+
+    /// Where the last column stands, if it is one that is wrapped.
+    fn wrapped(&self, widths: &[usize], columns: Option<usize>) -> Option<Wrapped> {
+        let (last, others) = widths.split_last().filter(|_| self.columns.last().is_some_and(|c| c.1 == Align::Wrap))?;
+        let beside: usize = others.iter().map(|w| w + GAP.len()).sum();
+        let room = columns.map_or(*last, |columns| columns.saturating_sub(beside).min(*last));
+        Some(match columns {
+            Some(columns) if room < WRAPPED_WIDTH_MIN.min(*last) && beside > BELOW => {
+                Wrapped { is_below: true, indent: BELOW, room: columns.saturating_sub(BELOW) }
+            }
+            _ => Wrapped { is_below: false, indent: beside, room },
+        })
     }
 
     /// The table as lines, on a terminal of this many columns. Without a terminal nothing is wrapped, so that a program
     /// reads one line for each row.
     pub fn text(&self, columns: Option<usize>) -> String {
         let mut text = String::new();
-        let widths = self.widths(columns);
+        let widths = self.widths();
+        let wrapped = self.wrapped(&widths, columns);
+        let plain = widths.len() - usize::from(wrapped.is_some());
         let heading: Vec<String> = self.columns.iter().map(|c| c.0.to_uppercase()).collect();
         for row in std::iter::once(&heading).chain(&self.rows) {
-            let wrapped = wrap(row.last().map_or("", |cell| cell), *widths.last().unwrap_or(&0));
-            let is_wrapped = matches!(self.columns.last(), Some((_, Align::Wrap)));
-            let cells = row.iter().zip(&self.columns).zip(&widths).map(|((cell, (_, align)), &w)| {
+            let cells = row.iter().zip(&self.columns).zip(&widths).take(plain).map(|((cell, (_, align)), &w)| {
                 // A width in a format panics from 65,536 on.
-                let pad = " ".repeat(w.saturating_sub(cell.chars().count()));
-                match align {
-                    Align::Left => format!("{cell}{pad}"),
-                    Align::Right => format!("{pad}{cell}"),
-                    Align::Wrap => wrapped.first().cloned().unwrap_or_default(),
-                }
+                let pad = " ".repeat(w.saturating_sub(width(cell)));
+                if *align == Align::Right { format!("{pad}{cell}") } else { format!("{cell}{pad}") }
             });
-            text.push_str(cells.collect::<Vec<_>>().join(GAP).trim_end());
-            text.push('\n');
-            let indent = widths[..widths.len() - 1].iter().map(|w| w + GAP.len()).sum();
-            for part in wrapped.iter().skip(1).filter(|_| is_wrapped) {
-                text.extend([" ".repeat(indent).as_str(), part, "\n"]);
+            let mut cells: Vec<String> = cells.collect();
+            let parts = wrapped.as_ref().zip(row.last()).map(|(wrapped, cell)| wrap(cell, wrapped.room));
+            let mut parts = parts.unwrap_or_default().into_iter().filter(|part| !part.is_empty());
+            if wrapped.as_ref().is_some_and(|wrapped| !wrapped.is_below) {
+                cells.extend(parts.next());
             }
+            text.push_str(cells.join(GAP).trim_end());
+            text.push('\n');
+            let indent = " ".repeat(wrapped.as_ref().map_or(0, |wrapped| wrapped.indent));
+            parts.for_each(|part| text.extend([indent.as_str(), &part, "\n"]));
         }
         text
     }
+}
+
+/// Where the last column stands if its text continues on the next line.
+struct Wrapped {
+    /// Whether it begins below the others.
+    is_below: bool,
+    indent: usize,
+    room: usize,
 }
 
 fn width(text: &str) -> usize {
@@ -140,6 +157,23 @@ mod tests {
             assert!(text.lines().count() <= lines, "{columns}: {text}");
         }
         assert_eq!(table.text(None).lines().count(), 3, "a program gets a line for each row");
+    }
+
+    #[test]
+    fn a_wrapped_column_stands_below_the_others_where_it_has_no_room_beside_them() {
+        let mut table = Table::new(&[("collection", Align::Left), ("read", Align::Right), ("sources", Align::Wrap)]);
+        table.row(["events".to_owned(), "5,000".to_owned(), "/srv/drop/one.ndjson /srv/drop/two.ndjson".to_owned()]);
+        table.row(["others".to_owned(), "7".to_owned(), String::new()]);
+        let below = "COLLECTION   READ\n    SOURCES\n\
+                     events      5,000\n    /srv/drop/one.ndjson\n    /srv/drop/two.ndjson\n\
+                     others          7\n";
+        assert_eq!(table.text(Some(30)), below);
+        assert!(
+            table.text(Some(43)).starts_with("COLLECTION   READ  SOURCES\nevents      5,000  /srv/drop/one.ndjson\n  ")
+        );
+        let mut short = Table::new(&[("collection", Align::Left), ("key", Align::Wrap)]);
+        short.row(["events".to_owned(), "id".to_owned()]);
+        assert_eq!(short.text(Some(15)), "COLLECTION  KEY\nevents      id\n", "it is narrow enough");
     }
 
     #[test]
