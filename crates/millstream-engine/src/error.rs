@@ -290,7 +290,7 @@ impl Explained for Error {
             Self::Postgres(e) => e.hint(),
             Self::Store(e) => e.hint(),
             Self::Source(e) => Some(e.hint()),
-            Self::Key(_) => None,
+            Self::Key(e) => e.hint(),
             Self::Coordinator { .. } => {
                 Some("write the documents to files, or to standard input of `millstream load -`".into())
             }

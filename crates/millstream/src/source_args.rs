@@ -174,7 +174,7 @@ impl SourceArgs {
         }
         let own = self.extended_json.then_some(MONGOEXPORT_KEY).or_else(|| own_key(&self.format, sources));
         let missing = || {
-            Failure::user("--key is missing, and only documents of MongoDB have a key that is known")
+            Failure::user("--key is missing: only documents of MongoDB have a key by default")
                 .hint("name the path of the key, such as --key id; `millstream cat FILE | head` shows documents")
         };
         let own = own.ok_or_else(missing)?;

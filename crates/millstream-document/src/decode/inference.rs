@@ -22,12 +22,12 @@ pub struct Inference {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InferenceError {
     /// There are no documents.
-    #[error("there is no document to infer the type of key column \"{0}\" from: write {1}:TYPE")]
+    #[error("there is no document to infer the type of key column \"{0}\" from")]
     NoDocuments(String, String),
     /// None of the first documents can be stored.
     #[error(
-        "none of the first {documents} document(s) can be stored, so the type of key column \
-         \"{column}\" is not known; the first is refused because of {fault}"
+        "none of {} can be stored, so the type of key column \"{column}\" is not known; the first is refused because of \
+         {fault}", first(*documents)
     )]
     NoneUsable {
         /// The column.
@@ -38,10 +38,7 @@ pub enum InferenceError {
         fault: Fault,
     },
     /// No document has a value there.
-    #[error(
-        "nothing at {path} in the first {documents} document(s){nearest}: write the path of a member \
-             that documents have, or {path}:TYPE if later ones have it"
-    )]
+    #[error("nothing at {path} in {}{nearest}", first(*documents))]
     Missing {
         /// The path as typed.
         path: String,
@@ -51,10 +48,7 @@ pub enum InferenceError {
         nearest: String,
     },
     /// Values there are null, arrays or objects.
-    #[error(
-        "only {found} at {path} in the first {documents} document(s): a key is a string, a number or a \
-             boolean; write the path of one, or {path}:TYPE if later documents have it"
-    )]
+    #[error("only {found} at {path} in {}, and a key is a string, a number or a boolean", first(*documents))]
     Unusable {
         /// The path as typed.
         path: String,
@@ -64,11 +58,7 @@ pub enum InferenceError {
         found: &'static str,
     },
     /// Versions of several kinds, so that their order is not clear.
-    #[error(
-        "{found} at {path} in the first {documents} document(s), of which it is not clear which are newer: write \
-             {path}:TYPE, one of {names}",
-        names = VersionType::names()
-    )]
+    #[error("{found} at {path} in {}, of which it is not clear which are newer", first(*documents))]
     Mixture {
         /// The path as typed.
         path: String,
@@ -80,6 +70,29 @@ pub enum InferenceError {
     /// The columns do not make a key.
     #[error(transparent)]
     Key(#[from] millstream_model::KeyError),
+}
+
+impl InferenceError {
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoDocuments(_, path) => Some(format!("write its type, too, as in {path}:text")),
+            Self::NoneUsable { .. } => Some("is it the right file, and the right --format?".into()),
+            Self::Missing { path, .. } => Some(format!(
+                "write the path of a member that documents have, or {path}:TYPE, such as {path}:text, if later ones have it"
+            )),
+            Self::Unusable { path, .. } => Some(format!(
+                "write the path of one, or {path}:TYPE, such as {path}:text, if later documents have one there"
+            )),
+            Self::Mixture { path, .. } => Some(format!("write {path}:TYPE, one of {}", VersionType::names())),
+            Self::Key(_) => None,
+        }
+    }
+}
+
+/// So many of the first documents, in words.
+fn first(documents: usize) -> String {
+    if documents == 1 { "the first document".to_owned() } else { format!("the first {documents} documents") }
 }
 
 /// A document of the first ones, or why its source could not make one.
@@ -225,7 +238,12 @@ mod tests {
         let requests = KeyRequest::parse_list(key).unwrap();
         infer(documents.iter().map(|d| Ok(d.as_bytes())), &requests)
             .map(|inference| (inference.spec.types(), inference.reasons))
-            .map_err(|error| error.to_string())
+            .map_err(whole)
+    }
+
+    /// An error with its hint.
+    fn whole(error: InferenceError) -> String {
+        error.hint().map_or(error.to_string(), |hint| format!("{error}; hint: {hint}"))
     }
 
     #[test]
@@ -280,7 +298,7 @@ mod tests {
     fn version_types_are_inferred_and_mixtures_are_refused() {
         let version = |documents: &[&str]| {
             let wanted = &KeyRequest::parse_paths("v").unwrap()[0];
-            infer_version(documents.iter().map(|d| Ok(d.as_bytes())), wanted).map_err(|error| error.to_string())
+            infer_version(documents.iter().map(|d| Ok(d.as_bytes())), wanted).map_err(whole)
         };
         use KeyType::{Bigint, Text, Timestamptz};
         let key = VersionType;
@@ -300,13 +318,13 @@ mod tests {
         ] {
             assert_eq!(version(documents), Ok((expected, reason.to_owned())), "{documents:?}");
         }
-        assert!(version(&[]).unwrap_err().ends_with("write v:TYPE"));
+        assert!(version(&[]).unwrap_err().ends_with("hint: write its type, too, as in v:text"));
         for documents in [[r#"{"v":1}"#, r#"{"v":"1a"}"#], [r#"{"v":1.5}"#, r#"{"v":true}"#]] {
             let error = version(&documents).unwrap_err();
-            assert!(error.contains("in the first 2 document(s), of which it is not clear"), "{error}");
+            assert!(error.contains("in the first 2 documents, of which it is not clear"), "{error}");
             assert!(error.contains("write v:TYPE, one of text, ") && error.contains(", numeric"), "{error}");
         }
-        assert!(version(&["{}"]).unwrap_err().contains("nothing at v in the first 1 document(s)"));
+        assert!(version(&["{}"]).unwrap_err().contains("nothing at v in the first document; hint: "));
     }
 
     #[test]
@@ -314,7 +332,7 @@ mod tests {
         let requests = KeyRequest::parse_list("a").unwrap();
         let fault = Fault::new(millstream_model::Reason::CsvFields, "the record has 3 fields, the header 2");
         let error = infer([Err(&fault), Err(&fault)].into_iter(), &requests).unwrap_err().to_string();
-        assert!(error.starts_with("none of the first 2 document(s) can be stored"), "{error}");
+        assert!(error.starts_with("none of the first 2 documents can be stored"), "{error}");
         assert!(error.ends_with("because of csv_fields: the record has 3 fields, the header 2"), "{error}");
         let some = [Err(&fault), Ok(&br#"{"a":1}"#[..])];
         assert_eq!(infer(some.into_iter(), &requests).unwrap().spec.types(), [KeyType::Bigint]);
@@ -332,36 +350,40 @@ mod tests {
     #[test]
     fn a_missing_path_suggests_the_nearest_members() {
         for (key, documents, error) in [
-            ("a", &[][..], "there is no document to infer the type of key column \"a\" from: write a:TYPE"),
+            (
+                "a",
+                &[][..],
+                "there is no document to infer the type of key column \"a\" from; hint: write its type, too, as in a:text",
+            ),
             (
                 "a",
                 &["[]", "x"],
-                "none of the first 2 document(s) can be stored, so the type of key column \"a\" is not known; the first is refused because of not_object: expected an object, found another value",
+                "none of the first 2 documents can be stored, so the type of key column \"a\" is not known; the first is refused because of not_object: expected an object, found another value; hint: is it the right file, and the right --format?",
             ),
             (
                 "devce",
                 &[r#"{"Device":1,"temperature":2,"d":1}"#, r#"{"x":1}"#],
-                "nothing at devce in the first 2 document(s); the nearest members there are \"Device\", \"d\", \"x\", \"temperature\": write the path of a member that documents have, or devce:TYPE if later ones have it",
+                "nothing at devce in the first 2 documents; the nearest members there are \"Device\", \"d\", \"x\", \"temperature\"; hint: write the path of a member that documents have, or devce:TYPE, such as devce:text, if later ones have it",
             ),
             (
                 "meta.idd",
                 &[r#"{"meta":{"id":{}}}"#, r#"{"meta":1}"#],
-                "nothing at meta.idd in the first 2 document(s); the nearest members there are \"id\": write the path of a member that documents have, or meta.idd:TYPE if later ones have it",
+                "nothing at meta.idd in the first 2 documents; the nearest members there are \"id\"; hint: write the path of a member that documents have, or meta.idd:TYPE, such as meta.idd:text, if later ones have it",
             ),
             (
                 "a",
                 &["{}"],
-                "nothing at a in the first 1 document(s): write the path of a member that documents have, or a:TYPE if later ones have it",
+                "nothing at a in the first document; hint: write the path of a member that documents have, or a:TYPE, such as a:text, if later ones have it",
             ),
             (
                 "a",
                 &[r#"{"a":null}"#],
-                "only null at a in the first 1 document(s): a key is a string, a number or a boolean; write the path of one, or a:TYPE if later documents have it",
+                "only null at a in the first document, and a key is a string, a number or a boolean; hint: write the path of one, or a:TYPE, such as a:text, if later documents have one there",
             ),
             (
                 "a",
                 &[r#"{"a":[]}"#, r#"{"a":null}"#],
-                "only nulls, arrays or objects at a in the first 2 document(s): a key is a string, a number or a boolean; write the path of one, or a:TYPE if later documents have it",
+                "only nulls, arrays or objects at a in the first 2 documents, and a key is a string, a number or a boolean; hint: write the path of one, or a:TYPE, such as a:text, if later documents have one there",
             ),
         ] {
             assert_eq!(inferred(key, documents), Err(error.to_owned()));
