@@ -31,9 +31,10 @@ async fn look(server: &Server, task: Task) -> Looked {
             .needs(Restart::Server),
             _ => server.setting(name, recorded.value, "record it", risk),
         };
+        let setting: &str = row.get("setting");
         Some(
             task.finding(level, name, format!("the server does not record {}", recorded.reason))
-                .with("value", row.get::<_, String>("setting"), "pg_settings")
+                .with("value", if setting.is_empty() { "empty" } else { setting }, "pg_settings")
                 .repaired_by(repair),
         )
     });

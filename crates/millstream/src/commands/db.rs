@@ -3,7 +3,8 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
-use millstream_local::{LocalOptions, Phase, PostgresBin, Running, Status};
+use crate::target::variable_in_the_way;
+use millstream_local::{Error, LocalOptions, Phase, PostgresBin, Running, Status};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 
@@ -133,7 +134,17 @@ fn url(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
 
 /// Replaces this process by psql, so that psql gets the signals, the terminal and the exit code.
 fn psql(options: &LocalOptions, args: &[OsString]) -> Result<Exit, Failure> {
-    let mut command = millstream_local::connect(options)?.psql()?;
+    let server = millstream_local::connect(options).map_err(|error| {
+        let other = variable_in_the_way().filter(|_| matches!(error, Error::NotRunning { .. }));
+        let failure = Failure::from(error);
+        match other {
+            Some(name) => failure.hint(format!(
+                "start it with: millstream db start; {name} names another server, which this opens: psql \"${name}\""
+            )),
+            None => failure,
+        }
+    })?;
+    let mut command = server.psql()?;
     Err(Failure::user(command.args(args).exec().to_string()))
 }
 

@@ -52,6 +52,10 @@ fn commands_report_a_missing_local_server_and_do_not_create_it() {
         let run = home.run(args).ends(2);
         assert!(run.stderr.contains("hint: start it with: millstream db start"), "{run:?}");
     }
+    let mut other = command(&["db", "psql"]);
+    other.env("MILLSTREAM_HOME", home.path()).env("MILLSTREAM_DB", "postgres://me@db.example/shop");
+    let named = crate::process::run(&mut other).ends(2);
+    assert!(named.stderr.contains("this opens: psql \"$MILLSTREAM_DB\""), "{named:?}");
     for args in [&["collections"][..], &["loads"]] {
         let run = home.run(args).ends(0);
         assert!(run.stderr.starts_with("target: the local server, which does not exist yet\n"), "{run:?}");
