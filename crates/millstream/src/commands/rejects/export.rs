@@ -21,7 +21,8 @@ pub fn create(path: &Path, is_reject: fn(&str) -> bool) -> Result<TargetFile, Fa
             Failure::user(format!("{} does not hold rejects", path.display())).hint("name a new file for the rejects")
         );
     }
-    TargetFile::create(path).map_err(Failure::cannot("write", path))
+    let failed = Failure::cannot("write", path);
+    TargetFile::create(path).map_err(|error| failed(error).hint("name a file in a folder where you may write"))
 }
 
 /// Writes rejects as lines of JSON, replacing what the file held, and returns how many. They are
