@@ -9,6 +9,7 @@ use crate::output::{Output, note};
 use crate::quantity;
 use crate::target::Database;
 use millstream_model::CollectionName;
+use millstream_pg::{ErrorKind, Explained};
 use millstream_store::collections::Collection;
 use millstream_store::documents;
 use serde::Serialize;
@@ -87,7 +88,8 @@ async fn answer_all(
     let mut answers = Vec::new();
     let mut missing = 0;
     for (text, key) in args.keys.iter().zip(keys) {
-        let found = documents::document(&mut database.connection.client, &database.schema, collection, &key).await?;
+        let found = documents::document(&mut database.connection.client, &database.schema, collection, &key).await;
+        let found = found.map_err(|error| refused(error, collection))?;
         if found.is_none() {
             note(&format!("missing: {text}"));
             missing += 1;
@@ -114,7 +116,8 @@ async fn count(
 ) -> Result<Exit, Failure> {
     let mut counts = Vec::new();
     for (text, key) in texts.iter().zip(keys) {
-        let count = documents::count(&mut database.connection.client, &database.schema, collection, &key).await?;
+        let count = documents::count(&mut database.connection.client, &database.schema, collection, &key).await;
+        let count = count.map_err(|error| refused(error, collection))?;
         if !output.is_json() {
             output.line(&format!("{count}\t{text}"))?;
         }
@@ -124,6 +127,14 @@ async fn count(
         output.json(&counts)?;
     }
     Ok(if counts.iter().all(|one| one.count > 0) { Exit::Done } else { Exit::Findings })
+}
+
+/// The failure of a look-up, which names the types of the key if they do not take a value.
+fn refused(error: millstream_store::Error, collection: &Collection) -> Failure {
+    let is_value = error.kind() == ErrorKind::DataRefused;
+    let columns: Vec<String> = collection.key.iter().map(|c| format!("{} {}", c.name, c.key_type)).collect();
+    let failure = Failure::from(error);
+    if is_value { failure.hint(format!("the key of {} is {}", collection.name, columns.join(", "))) } else { failure }
 }
 
 fn answer(key: Vec<String>, doc: Option<String>) -> Result<Answer, Failure> {

@@ -109,6 +109,7 @@ async fn documents_are_found_by_key() {
     assert!(run.stderr.contains("\"a\" has 1 value, and a key of lab.readings has 2"), "{run:?}");
     let run = fixture.run(&["get", "events", "seven"]).ends(2);
     assert!(run.stderr.contains("invalid input syntax for type bigint"), "{run:?}");
+    assert!(run.stderr.contains("hint: the key of events is id bigint\n"), "{run:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
