@@ -11,7 +11,7 @@ fn meaning(counter: &str) -> &'static str {
         "read" => "documents",
         "inserted" => "new keys",
         "updated" => "existing keys, written",
-        "unchanged" => "equal to the stored one, or a delete of an absent key",
+        "unchanged" => "equal to the stored one, or nothing to delete",
         "superseded" => "by a later one of the same key and batch",
         "stale" => "older than the stored version",
         "kept" => "existing keys, left as they were",
