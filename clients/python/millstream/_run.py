@@ -8,7 +8,7 @@ from json import JSONDecoder
 from typing import Any, NoReturn
 
 from ._child import Child
-from ._errors import SIGNALLED, Died, Error, Interrupted, attach, committed, made_of
+from ._errors import SIGNALLED, Died, Error, Interrupted, Stopped, attach, committed, made_of
 from ._progress import Callback, Reporter
 from ._receipt import Receipt, receipt_from
 from ._sources import Source
@@ -79,14 +79,17 @@ class Run:
             raise child.problem
         if child.error is not None:
             raise made_of(child.error, child.code, self.receipt())
+        hint = "the same call resumes if it loads files, or a stream with name="
         if child.code in SIGNALLED:
             message = f"somebody sent the program {signal.Signals(child.code - 128).name}"
-            hint = "the same call resumes if it loads files, or a stream with name="
             raise made_of({"error": message, "hint": hint}, child.code, self.receipt())
         values = child.values() if decoder is None else child.values(decoder)
-        # A process that ignores SIGCHLD never learns the exit code, so the answer counts.
         if child.code not in (0, 1) or not values:
             raise child.died()
+        # A process that ignores SIGCHLD, as Spark's do, never learns the exit code, so the answer counts.
+        if isinstance(values[0], dict) and values[0].get("finished") is False:
+            message = "somebody ended the program before it had read everything"
+            raise Stopped(message, hint=hint, load_id=values[0].get("load_id"), receipt=self.receipt())
         return values
 
     def _end_for(self, error: BaseException, child: Child) -> NoReturn:

@@ -193,6 +193,19 @@ class Errors(Place):
             self.plan(error={"error": "no", "code": 2})
             with self.assertRaisesRegex(ms.Error, "no"):
                 self.load("a")
+            self.plan()
+
+            def documents():
+                yield {"id": 1}
+                while not self.record.exists() or b"}" not in self.sent():
+                    time.sleep(0.01)
+                os.kill(self.called()["pid"], signal.SIGTERM)
+                while True:
+                    yield ""
+
+            with self.assertRaisesRegex(ms.Stopped, "ended the program before it had read everything") as caught:
+                self.load(documents())
+            self.assertEqual((caught.exception.load_id, caught.exception.receipt.finished), (7, False))
         finally:
             signal.signal(signal.SIGCHLD, before)
 
