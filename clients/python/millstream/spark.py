@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import inspect
+import ipaddress
 import json
 import os
 import socket
@@ -221,7 +222,8 @@ def _is_connected() -> bool:
             continue
         with connection:
             try:
-                connection.getpeername()
+                if not _is_local(connection.family, connection.getpeername()):
+                    continue
                 if not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
                     return False
             except BlockingIOError:
@@ -232,6 +234,15 @@ def _is_connected() -> bool:
                 continue
         found = True
     return found
+
+
+def _is_local(family: int, peer: Any) -> bool:
+    """Whether a connection may be the one with Spark. An earlier task of this process may have left others behind, to servers
+    that have ended them since."""
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return family == socket.AF_UNIX
+    address = ipaddress.ip_address(peer[0])
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def _seat(write: Write) -> AbstractContextManager[object] | None:
@@ -280,6 +291,10 @@ def _write_of(options: Mapping[str, str]) -> Write:
     if connections is not None and connections < lanes:
         raise Error(f"connections={connections} is less than lanes={lanes}, which one task needs")
     seats = None if connections is None else connections // lanes
+    if receipt is not None:
+        # An error after the commits would let Spark say that the write has failed.
+        with open(receipt, "a", encoding="utf-8"):
+            pass
     return Write(uuid.uuid4().hex, arguments, seats, receipt)
 
 

@@ -45,8 +45,8 @@ class Options(unittest.TestCase):
         expected = {"into": "t", "key": "id", "batch_rows": "5", "adopt": True, "check": ["a > 1", "b > 2"]}
         self.assertEqual(write.arguments, {**expected, "max_rejects": "0", "lanes": "1"})
         self.assertEqual((write.seats, write.receipt), (None, None))
-        write = self.write(connections="7", lanes="3", receipt="f")
-        self.assertEqual((write.seats, write.receipt, write.arguments["lanes"]), (2, "f", "3"))
+        write = self.write(connections="7", lanes="3", receipt=os.devnull)
+        self.assertEqual((write.seats, write.receipt, write.arguments["lanes"]), (2, os.devnull, "3"))
         self.assertNotEqual(write.name, self.write().name)
 
     def test_other_options_are_refused_with_what_to_do(self):
@@ -76,6 +76,22 @@ class Options(unittest.TestCase):
         files |= {"extended_json", "with_source", "with_partitions", "skip_loaded"}
         known = {*spark.TAKEN, *spark.REFUSED, *files, "data"}
         self.assertEqual(set(inspect.signature(ms.load).parameters), known)
+
+    def test_a_receipt_that_cannot_be_written_is_found_before_a_task_begins(self):
+        with self.assertRaisesRegex(OSError, "/absent/receipt"):
+            self.write(receipt="/absent/receipt")
+
+    def test_only_connections_on_this_machine_may_be_that_with_spark(self):
+        import socket
+
+        from millstream.spark import _is_local
+
+        for peer, local in [("127.0.0.1", True), ("127.3.2.1", True), ("192.0.2.1", False)]:
+            self.assertEqual(_is_local(socket.AF_INET, (peer, 5432)), local, peer)
+        for peer, local in [("::1", True), ("::ffff:127.0.0.1", True), ("2001:db8::1", False), ("fe80::1%2", False)]:
+            self.assertEqual(_is_local(socket.AF_INET6, (peer, 5432, 0, 0)), local, peer)
+        for family, peer, local in [(socket.AF_UNIX, "", True), (socket.AF_NETLINK, (0, 0), False)]:
+            self.assertEqual(_is_local(family, peer), local)
 
     def test_nothing_is_emptied(self):
         from millstream.spark import MillstreamDataSource
