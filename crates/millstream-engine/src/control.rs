@@ -138,7 +138,7 @@ pub(crate) async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> 
 ///
 /// # Errors
 /// [`Error::Coordinator`] if the server distributes tables.
-async fn require_plain(control: &Connection, request: &LoadRequest) -> Result<(), Error> {
+pub(crate) async fn require_plain(control: &Connection, request: &LoadRequest) -> Result<(), Error> {
     let row = control.client.query_one(include_str!("citus.sql"), &[]).await?;
     let (installed, has_tables): (bool, bool) = (row.get(0), row.get(1));
     let database = control.server.database.clone();

@@ -2,6 +2,8 @@
 
 use crate::batch::kept_bytes;
 use crate::collection;
+use crate::control::require_plain;
+use crate::distributed::require_distributable;
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::limits::DRY_RUN_REJECTS;
@@ -74,6 +76,10 @@ pub struct DryReject {
 pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Error> {
     request.check()?;
     let control = millstream_pg::connect(db, &SessionSettings::control()).await?;
+    match require_plain(&control, request).await {
+        Err(Error::Coordinator { .. }) => require_distributable(&control, request).await?,
+        plain => plain?,
+    }
     let mut warnings = request.durability.check(&control).await?;
     let mut feed = Feed::open(request, Arc::new(Tally::default()))?;
     let prospect = collection::foresee(&control, &request.schema, request, &mut feed).await?;

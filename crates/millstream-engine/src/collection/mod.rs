@@ -15,8 +15,8 @@ mod typed;
 
 pub use definition::definition;
 pub(crate) use definition::key_columns;
-pub(crate) use distributed::provide_distributed;
-use distributed::{distribution, moved};
+use distributed::{distribution, moved, require_hashed};
+pub(crate) use distributed::{provide_distributed, require_distributed};
 pub(crate) use known::KnownTable;
 use sample::{documents, sample};
 pub(crate) use storage::compression;
@@ -128,7 +128,8 @@ pub(crate) async fn foresee(
         let lz4 = control.server.lz4;
         let mut ddl = definition(name, &key, request.durability, lz4, &typed, &checks);
         if request.distribute {
-            ddl = format!("{ddl};\n{}", distribution(name, &key));
+            require_hashed(name, &key)?;
+            ddl = format!("{ddl};\n{}", distribution(name, &key.columns[0].name));
         }
         let ddl = Some(ddl);
         let may_refuse = !checks.is_empty() || !typed.is_empty();

@@ -9,7 +9,7 @@ mod shards;
 
 use crate::batch::{Classes, ShardRanges};
 use crate::budget::Budget;
-use crate::collection::provide_distributed;
+use crate::collection::{provide_distributed, require_distributed};
 use crate::control::{Control, Shared, connect_control};
 use crate::drain::Drain;
 use crate::engine::Finish;
@@ -25,7 +25,7 @@ use crate::stop::StopReason;
 use crate::write::LaneReport;
 use futures_util::future::{join_all, select_all};
 use millstream_model::{CollectionName, DocumentForm, Position, Receipt, WalScope};
-use millstream_pg::{ConnInfo, Error as PgError, ErrorKind, Explained, Failures, may_pass, quote_name};
+use millstream_pg::{ConnInfo, Connection, Error as PgError, ErrorKind, Explained, Failures, may_pass, quote_name};
 use shards::{Shard, shards};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -82,6 +82,16 @@ pub(crate) async fn load_distributed(
     Ok(Outcome { receipt, stopped, error, recalled: false })
 }
 
+/// Refuses what a load into a distributed table refuses before it looks at the shards.
+///
+/// # Errors
+/// [`Error::Refused`] for what only a table of one server can have; [`Error::Collection`] when Citus does not distribute the
+/// table; the coordinator's.
+pub(crate) async fn require_distributable(control: &Connection, request: &LoadRequest) -> Result<(), Error> {
+    refuse(request)?;
+    require_distributed(control, request).await
+}
+
 /// Refuses what cannot be done shard by shard, or would not survive a move of a shard: a load's record and tombstones stay at
 /// the node that the shard leaves.
 fn refuse(request: &LoadRequest) -> Result<(), Error> {
@@ -97,7 +107,7 @@ fn refuse(request: &LoadRequest) -> Result<(), Error> {
         (request.columns != AskedColumns::Any, "--column", "add the column at the coordinator: alter table .. add .."),
         (doc.is_some_and(|doc| doc != DocumentForm::Whole), "--doc without-key", "leave it out"),
         (durability.unlogged, "--durability unlogged", "leave it out"),
-        (request.lanes.is_some(), "--lanes", "leave it out: each shard has one lane"),
+        (request.lanes.is_some(), "--lanes", "leave it out: each shard has one lane. Spark cannot load here"),
         (request.rejects_max == 0, "--max-rejects 0 or --strict", "leave it out: shards do not commit in one order"),
     ];
     match refused.iter().find(|(asked, ..)| *asked) {
