@@ -353,7 +353,7 @@ pub const TRANSFORMED_CHUNK_BYTES: usize = CHUNK_BYTES / 2;
 /// How often one call starts a load over because its table was emptied.
 pub const EMPTIED_MAX: u32 = 3;
 
-/// How often one call looks at a table anew and resumes, because the table was changed.
+/// How often one call looks at a table anew and resumes, because the table was changed, until it commits something.
 pub const TABLE_CHANGES_MAX: u32 = 20;
 
 /// How long what is in flight may be committed after a stop. Then it is cancelled, and the load resumes there.

@@ -53,6 +53,10 @@ async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Out
             Next::StartOver(error) => {
                 // With another key, it is another load.
                 interrupted.load_id = None;
+                if around.tally.documents() > 0 {
+                    // It gets on, however many shards of its table are moved meanwhile.
+                    changed = 0;
+                }
                 let (times, times_max, then) = match error {
                     Error::Emptied { .. } => (&mut emptied, EMPTIED_MAX, ""),
                     _ => (&mut changed, TABLE_CHANGES_MAX, ": it looks at the table anew, and resumes"),

@@ -1,10 +1,12 @@
 //! Tables, and their partitions, that somebody changes while a load runs or before it resumes.
 
 use crate::emptied::{documents, execute, halfway, run_and_listen};
-use crate::scene::{Files, request, run, schema, stored, surroundings, until_locked_out};
-use millstream_engine::{Error, LoadRequest, Mode, Outcome, StopReason, load};
-use millstream_testkit::{TestDatabase, each_build, every_build_dealing, todays};
+use crate::scene::{Files, request, run, schema, stored, surroundings, until_committed, until_locked_out};
+use millstream_engine::limits::TABLE_CHANGES_MAX;
+use millstream_engine::{Error, Event, LoadRequest, Mode, Outcome, StopReason, load};
+use millstream_testkit::{TestDatabase, each_build, every_build_dealing, todays, until};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The table of these tests, with one row.
 const TABLE: &str = "create table public.t (id text collate \"C\" primary key, doc jsonb not null); \
@@ -66,6 +68,41 @@ async fn changes_that_do_not_matter_do_not_stop_a_load() {
             );
             execute(&db, "drop table public.t; drop function public.f()").await;
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_table_that_changes_again_and_again_does_not_end_a_load_that_gets_on() {
+    each_build(async |db| {
+        let (files, client, all) = (Files::new(), db.client().await, documents(0..60_000));
+        execute(&db, TABLE).await;
+        client.batch_execute(&trigger_function("return new;")).await.unwrap();
+        let mut wanted = request("public.t", "id", &[files.write("d", &all.text)]);
+        (wanted.adopt, wanted.lanes, wanted.batch_rows, wanted.chunk_bytes) = (true, Some(1), 50, 4 << 10);
+        let (around, events) = surroundings(&db.url());
+        let tally = Arc::clone(&around.tally);
+        let loading = tokio::spawn({
+            let wanted = wanted.clone();
+            async move { Box::pin(load(&wanted, &around)).await }
+        });
+        let begun = || {
+            let events = events.0.lock().expect("no test panics while it holds this");
+            events.iter().filter(|event| matches!(event, Event::Started { .. })).count()
+        };
+        for nth in 1..=usize::try_from(TABLE_CHANGES_MAX).unwrap() + 2 {
+            until("the next run", async || begun() == nth).await;
+            until_committed(&tally, 1).await;
+            client.batch_execute("begin; lock table public.t in share row exclusive mode").await.unwrap();
+            until_locked_out(&db, "public.t").await;
+            let change = if nth % 2 == 1 { BEFORE } else { "drop trigger t_t on public.t" };
+            client.batch_execute(&format!("{change}; commit")).await.unwrap();
+        }
+        let outcome = loading.await.expect("it does not panic").expect("the load begins");
+        assert!(outcome.error.is_none() && outcome.receipt.finished, "{outcome:?}; {}", events.warnings());
+        let mut last = all.last;
+        last.insert("key-99999".into(), 9);
+        assert!(stored(&db, "public.t").await == last);
     })
     .await;
 }
