@@ -25,7 +25,7 @@ use crate::stop::StopReason;
 use crate::write::LaneReport;
 use futures_util::future::{join_all, select_all};
 use millstream_model::{CollectionName, DocumentForm, Position, Receipt, WalScope};
-use millstream_pg::{ConnInfo, Connection, Error as PgError, ErrorKind, Explained, Failures, may_pass, quote_name};
+use millstream_pg::{ConnInfo, Connection, Error as PgError, ErrorKind, Explained, Failures, may_pass, quote_literal, quote_name};
 use shards::{Shard, shards};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -359,6 +359,14 @@ fn placed(request: &LoadRequest, error: Error) -> Error {
         Error::TableMoved { .. } | Error::Postgres(PgError::Server { kind: ErrorKind::NotFound, .. }) => {
             recut(&request.collection)
         }
+        error if error.kind() == ErrorKind::TooManyConnections => {
+            let table = quote_literal(&quote_name(&request.collection));
+            let hint = format!(
+                "each shard takes a connection at its node: raise max_connections there, or give the table fewer shards: \
+                 select alter_distributed_table({table}, shard_count => ..)"
+            );
+            Error::refused(error.to_string(), hint)
+        }
         error => error,
     }
 }
@@ -399,6 +407,27 @@ mod tests {
     use crate::layout::Layout;
 
     type Change = fn(&mut LoadRequest);
+
+    #[test]
+    fn an_error_of_one_shard_says_what_helps_the_table() {
+        let request = LoadRequest::new("events".parse().unwrap(), Vec::new(), vec!["a".into()]);
+        let full = PgError::Connect {
+            target: "node:5432".into(),
+            kind: ErrorKind::TooManyConnections,
+            sqlstate: Some("53300".into()),
+            message: "sorry, too many clients already".into(),
+            hint: None,
+        };
+        let error = placed(&request, Error::Postgres(full));
+        assert!(error.to_string().starts_with("cannot connect to node:5432: "), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains(r#"alter_distributed_table('"public"."events"', "#)));
+        let gone = Error::TableMoved { collection: "events_102008".parse().unwrap() };
+        let error = placed(&request, gone);
+        assert!(
+            matches!(&error, Error::TableChanged { collection, .. } if *collection == request.collection),
+            "{error}"
+        );
+    }
 
     #[test]
     fn what_needs_one_server_is_refused_by_its_name() {
