@@ -289,6 +289,10 @@ pub const MET_WORDS: usize = 1 << 20;
 /// Keys of a table that a lane reads as soon as it has asked for some: that takes a few milliseconds.
 pub const LEARNED_KEYS: u32 = 20_000;
 
+/// How long reading the keys of a table may take. A lane remembers so few that a second is enough, unless the network is slow or
+/// the index has many entries of dead rows.
+pub const LEARNING_TIME_MAX: Duration = Duration::from_secs(5);
+
 /// Most keys that a lane remembers for each word. With more, it would take too many new keys for such that it has met.
 pub const MET_KEYS_PER_WORD: u64 = 3;
 

@@ -300,8 +300,8 @@ impl Lane {
         Ok(Vec::new())
     }
 
-    /// Reads the keys of the table if that pays. If it fails, the lane goes on asking: if the reason matters to batches, the
-    /// next one meets it.
+    /// Reads the keys of the table if that pays. If it fails or takes too long, the lane asks from then on: if the reason
+    /// matters to batches, the next one meets it.
     async fn learn(&mut self) {
         if self.met.is_some() {
             return;
@@ -319,6 +319,7 @@ impl Lane {
             Ok(true) => self.met = Some(met),
             Ok(false) => {}
             Err(_) => {
+                self.learning.stop();
                 self.ledger.rolls_back().await;
             }
         }

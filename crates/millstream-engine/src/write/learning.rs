@@ -40,7 +40,7 @@ impl Learning {
         })
     }
 
-    /// The table has more keys than the lane remembers.
+    /// The table has more keys than the lane remembers, or they cannot be read.
     pub(super) fn stop(&mut self) {
         self.rows_max = 0;
     }

@@ -10,7 +10,7 @@ use super::elements::{Elements, Keys};
 use super::names::Names;
 use crate::batch::{Batch, Group};
 use crate::error::Error;
-use crate::limits::COMPARED_SAMPLE;
+use crate::limits::{COMPARED_SAMPLE, LEARNING_TIME_MAX};
 use crate::wire::put_key;
 use bytes::BufMut;
 use futures_util::TryStreamExt;
@@ -28,9 +28,10 @@ pub(super) const KEYS: &str = "keys";
 /// The query for fingerprints of stored documents.
 pub(super) const COMPARE: &str = "compare";
 
-/// Begins a transaction in which [`KEYS`] reads nothing but an index. The settings of the session turn off all plans that
-/// read a whole table.
-const READING: &str = "begin; set transaction read only; set local enable_indexonlyscan = on";
+/// Begins a transaction in which [`KEYS`] reads nothing but an index, and not for long: the limit counts no dead rows, of which
+/// a table may have millions before the first live one. The settings of the session turn off all plans that read a whole table.
+const READING: &str = "begin; set transaction read only; set local enable_indexonlyscan = on; \
+                       set local statement_timeout = {milliseconds}";
 
 /// [`KEYS`] as text.
 pub(super) fn all_keys(Names { table, key, .. }: &Names<'_>) -> String {
@@ -137,7 +138,8 @@ pub(super) async fn every_key(
     mut take: impl FnMut(&[u8]) + Send,
 ) -> Result<bool, Error> {
     let Session { client, plan, prepared, .. } = session;
-    client.batch_execute(READING).await?;
+    let milliseconds = LEARNING_TIME_MAX.as_millis();
+    client.batch_execute(&fill!(READING, milliseconds)).await?;
     let rows = client.query_raw(prepared.statement(KEYS), [i64::from(rows_max) + 1]).await?;
     let (mut rows, mut key, mut count) = (Box::pin(rows), Vec::new(), 0);
     while let Some(row) = rows.try_next().await? {
