@@ -38,9 +38,11 @@ pub struct CollectionSummary {
     pub unlogged: Option<bool>,
     /// Whether it was frozen in place, and takes no writes.
     pub read_only: bool,
-    /// Rows by the table's statistics; `null` until it was first analysed.
+    /// Whether Citus distributes the table: its rows lie at other servers.
+    pub distributed: bool,
+    /// Rows by the table's statistics; `null` until it was first analysed, and if it is distributed.
     pub rows_estimate: Option<u64>,
-    /// Bytes on disk with indexes and TOAST; `null` if the table is gone.
+    /// Bytes on disk with indexes and TOAST; `null` if the table is gone or distributed.
     pub bytes: Option<u64>,
     /// CHECK constraints of its table.
     pub checks: Vec<Check>,
@@ -69,7 +71,8 @@ pub struct Dropped {
 
 /// Every collection, by name.
 pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSummary>, Error> {
-    let sql = fill!(include_str!("collections.sql"), schema, rows = include_str!("table_rows.sql"));
+    let distributed = fill!(include_str!("distributed.sql"), table = "k.table_oid");
+    let sql = fill!(include_str!("collections.sql"), schema, distributed, rows = include_str!("table_rows.sql"));
     let mut all: Vec<CollectionSummary> = json_rows(client, "a collection's record", &sql, &[]).await?;
     for collection in &mut all {
         let columns = std::mem::take(&mut collection.columns);

@@ -15,8 +15,11 @@ select
           and f.tgname = 'millstream_frozen'
           and f.tgenabled <> 'D'
     ) as read_only,
-    e.rows as rows_estimate,
-    case when t.oid is not null then coalesce(p.bytes, pg_catalog.pg_total_relation_size(t.oid))::bigint end as bytes,
+    d.distributed,
+    case when not d.distributed then e.rows end as rows_estimate,
+    case
+        when t.oid is not null and not d.distributed then coalesce(p.bytes, pg_catalog.pg_total_relation_size(t.oid))::bigint
+    end as bytes,
     coalesce(c.checks, '[]') as checks,
     coalesce(g.columns, '[]') as columns,
     s.segments,
@@ -27,6 +30,10 @@ select
 from {schema}.collection k
 left join pg_catalog.pg_class t on t.oid = k.table_oid
 left join pg_catalog.pg_namespace n on n.oid = t.relnamespace
+cross join lateral (
+    select
+{distributed} as distributed
+) d
 left join lateral (
     select pg_catalog.sum(pg_catalog.pg_total_relation_size(c.oid)) as bytes
     from pg_catalog.pg_partition_tree(t.oid) leaf

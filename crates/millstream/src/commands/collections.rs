@@ -75,7 +75,7 @@ fn columns(found: &[CollectionSummary]) -> Vec<Column<CollectionSummary>> {
     let mut columns: Vec<Column<CollectionSummary>> = vec![
         ("name", Align::Left, |c| c.name.to_string()),
         ("rows", Align::Right, |c| c.rows_estimate.map_or("?".into(), |n| format!("~{}", quantity::count(n)))),
-        ("size", Align::Right, |c| c.bytes.map_or("no table".into(), quantity::bytes)),
+        ("size", Align::Right, |c| c.bytes.map_or_else(|| unsized_table(c).into(), quantity::bytes)),
         ("waiting", Align::Right, waiting),
         ("logged", Align::Left, |c| c.unlogged.map_or("", |unlogged| if unlogged { "no" } else { "yes" }).into()),
         ("doc", Align::Left, |c| c.doc.name().into()),
@@ -94,6 +94,11 @@ fn columns(found: &[CollectionSummary]) -> Vec<Column<CollectionSummary>> {
             && (checks || *name != "checks")
     });
     columns
+}
+
+/// Why the size of a collection is not known.
+fn unsized_table(collection: &CollectionSummary) -> &'static str {
+    if collection.distributed { "distributed" } else { "no table" }
 }
 
 fn joined<T>(items: &[T], text: fn(&T) -> String) -> String {
