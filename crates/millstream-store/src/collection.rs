@@ -41,6 +41,23 @@ impl Collection {
         let problem = format!("Citus distributes {}, and {command} needs a table that one server has", self.name);
         Err(Error::refused(problem, "load, get and verify work with it; for all else, use SQL"))
     }
+
+    /// Requires that the rejects of the collection lie at this server.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if Citus distributes the table, with the statement that lists the rejects.
+    pub fn require_own_rejects(&self, schema: &Schema) -> Result<(), Error> {
+        if !self.distributed {
+            return Ok(());
+        }
+        let listed = schema.sql(
+            "select json_agg(json_build_object('source', source, 'line', line, 'reason', reason)) from {schema}.reject",
+        );
+        Err(Error::refused(
+            format!("the rejects of {}, which Citus distributes, lie at the nodes of its shards", self.name),
+            format!("psql at the coordinator lists them: select * from run_command_on_all_nodes($${listed}$$)"),
+        ))
+    }
 }
 
 /// The collection of a name, `None` when there is none.
@@ -65,4 +82,34 @@ pub async fn by_oid(client: &Client, schema: &Schema, table_oid: u32) -> Result<
 pub async fn is_distributed(client: &Client, table_oid: u32) -> Result<bool, Error> {
     let sql = format!("select {}", fill!(include_str!("distributed.sql"), table = table_oid));
     Ok(client.query_one(&sql, &[]).await?.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_pg::Explained as _;
+
+    #[test]
+    fn what_needs_one_server_says_what_to_do_with_a_distributed_table() {
+        let mut collection = Collection {
+            table_oid: 1,
+            name: "t".parse().unwrap(),
+            key: Vec::new(),
+            doc: DocumentForm::Whole,
+            adopted: false,
+            present: true,
+            replaced: false,
+            distributed: false,
+        };
+        let schema = Schema::new("other");
+        assert!(collection.require_whole("freeze").is_ok() && collection.require_own_rejects(&schema).is_ok());
+        collection.distributed = true;
+        let hint = |refused: Result<(), Error>| refused.expect_err("it is refused").hint().expect("a way out");
+        assert!(hint(collection.require_whole("freeze")).contains("use SQL"));
+        let listed = hint(collection.require_own_rejects(&schema));
+        assert!(
+            listed.contains("on_all_nodes($$select ") && listed.ends_with(r#" from "other".reject$$)"#),
+            "{listed}"
+        );
+    }
 }

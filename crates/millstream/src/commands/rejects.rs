@@ -76,7 +76,7 @@ fn reasons() -> PossibleValuesParser {
 /// Runs the command.
 pub async fn run(args: &RejectsArgs, output: Output) -> Result<Exit, Failure> {
     let (database, collection) = Database::open_record(&args.target, &args.name).await?;
-    collection.require_whole("rejects")?;
+    collection.require_own_rejects(&database.schema)?;
     let filter = RejectFilter {
         table_oid: collection.table_oid,
         load_id: args.load,
