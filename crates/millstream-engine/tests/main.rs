@@ -7,6 +7,7 @@ mod columns;
 mod compaction;
 mod deadlocks;
 mod distributed;
+mod distributed_rejects;
 mod durability;
 mod earlier;
 mod emptied;

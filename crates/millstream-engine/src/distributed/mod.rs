@@ -16,8 +16,9 @@ use crate::engine::Finish;
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::feeding::feed_all;
-use crate::observe::{Event, Observer};
+use crate::observe::{Event, Observer, Tally};
 use crate::outcome::{Outcome, Surroundings};
+use crate::reject_limits::RejectLimits;
 use crate::request::{AskedColumns, LoadRequest};
 use crate::run::{Begun, Run, decisive, start_engine};
 use crate::service::Once;
@@ -61,10 +62,13 @@ pub(crate) async fn load_distributed(
     announce(&runs, &*around.observer);
     let after = request.standstill_after;
     let watching = join_all(nodes.iter().map(|node| Box::pin(node.attended(after, std::future::pending::<()>()))));
-    let mut finish = tokio::select! {
-        biased;
-        finish = Box::pin(work(&mut runs, table.ranges.clone(), &mut feed, around)) => finish,
-        _ = watching => Finish::failed(Error::BrokenOff("nobody watches the nodes")),
+    let mut finish = match rejects_before(request, &runs).reached(&Tally::default()) {
+        true => Finish { reports: Vec::new(), stopped: Some(StopReason::Rejects), error: None },
+        false => tokio::select! {
+            biased;
+            finish = Box::pin(work(&mut runs, table.ranges.clone(), &mut feed, around)) => finish,
+            _ = watching => Finish::failed(Error::BrokenOff("nobody watches the nodes")),
+        },
     };
     if finish.stopped.is_none() {
         let settled = drain.bounds(Box::pin(table.settle(&request.collection, around))).await;
@@ -256,6 +260,16 @@ fn compare(feed: &mut Feed, runs: &[Run]) -> Result<(), Error> {
     let reached = |run: &&Run| run.before().prefix.map(|(source, prefix)| Position { source, offset: prefix.length });
     let farthest = runs.iter().max_by_key(reached).and_then(|run| run.before().prefix);
     feed.verify(committed, farthest)
+}
+
+/// The limits of rejects, with what earlier runs have rejected in all shards. A lane knows only what they did in its own.
+fn rejects_before(request: &LoadRequest, runs: &[Run]) -> RejectLimits {
+    RejectLimits {
+        documents_max: request.rejects_max,
+        bytes_max: request.reject_bytes_max.max(1),
+        documents_before: runs.iter().map(|run| run.before().counters.rejected).sum(),
+        bytes_before: runs.iter().map(|run| run.before().reject_bytes).sum(),
+    }
 }
 
 fn announce(runs: &[Run], observer: &dyn Observer) {
