@@ -1,5 +1,5 @@
 -- The shards of the table $1 in the order of their hashes, each with the node that has it, and what this node calls itself:
--- it is asked by the coordinator. A shard with several copies comes as often.
+-- it is asked by the coordinator. A shard with several copies comes as often. What a move has left in Citus 11.1 is no copy.
 with asked as materialized (
     select r.nodeid, r.result
     from pg_catalog.run_command_on_all_nodes('select metadata->>''server_id'' from pg_catalog.pg_dist_node_metadata') r
@@ -15,7 +15,7 @@ select
     asked.result as server
 from pg_catalog.pg_dist_shard s
 cross join lateral pg_catalog.parse_ident(pg_catalog.shard_name(s.logicalrelid, s.shardid)) as name (parts)
-join pg_catalog.pg_dist_placement p on p.shardid = s.shardid
+join pg_catalog.pg_dist_placement p on p.shardid = s.shardid and p.shardstate = 1
 join pg_catalog.pg_dist_node n on n.groupid = p.groupid
 left join asked on asked.nodeid = n.nodeid
 where s.logicalrelid::oid = $1
