@@ -46,6 +46,9 @@ pub(crate) async fn load_distributed(
     mut feed: Feed,
 ) -> Result<Outcome, Error> {
     refuse(request)?;
+    // The coordinator and each shard find the same.
+    let observer: Arc<dyn Observer> = Arc::new(Once::new(Arc::clone(&around.observer)));
+    let around = &Surroundings { observer, ..around.clone() };
     let drain = Drain::new(&around.stop, request.stop_wait);
     let found = drain.bounds(Box::pin(Table::find(request, around, &mut feed))).await;
     let table = found.ok_or_else(|| drain.ended())??;
@@ -200,7 +203,6 @@ async fn open(
     let Table { of_shards, shards, .. } = table;
     let lanes = u16::try_from(shards.len()).expect("shards are few");
     let budget = Budget::new(of_shards.memory_bytes, lanes, u16::MAX);
-    let observer = Arc::new(Once::new(Arc::clone(&around.observer)));
     let mut nodes: HashMap<(&str, u16), (Surroundings, Shared)> = HashMap::new();
     for shard in shards {
         let collection = shard.name.clone();
@@ -209,7 +211,7 @@ async fn open(
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(node) => {
                 let (host, port) = *node.key();
-                let observer = OfNode { node: format!("{host}:{port}"), observer: Arc::clone(&observer) };
+                let observer = OfNode { node: format!("{host}:{port}"), observer: Arc::clone(&around.observer) };
                 let db = around.db.of_node(host, port, NODE_OPTIONS);
                 let asked = drain.bounds(Box::pin(require_node(&db, shard))).await;
                 asked.ok_or_else(|| drain.ended())??;
@@ -394,7 +396,7 @@ fn recut(name: &CollectionName) -> Error {
 /// out, and so is how each of the loads begins.
 struct OfNode {
     node: String,
-    observer: Arc<Once>,
+    observer: Arc<dyn Observer>,
 }
 
 impl Observer for OfNode {
