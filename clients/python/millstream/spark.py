@@ -68,6 +68,15 @@ REFUSED = {
 }
 
 
+#: Types of columns that Arrow does not hand over as what they are, and what to write in their place.
+REFUSED_TYPES = {
+    "variant": "to_json makes it a text",
+    "interval year": "cast it to string",
+    "interval month": "cast it to string",
+    "interval year to month": "cast it to string",
+}
+
+
 class MillstreamDataSource(datasource.DataSource):  # type: ignore[misc, unused-ignore]
     """`format("millstream")`. Its options are the parameters of `millstream.load`, and `connections` and `receipt`."""
 
@@ -78,19 +87,23 @@ class MillstreamDataSource(datasource.DataSource):  # type: ignore[misc, unused-
     def schema(self) -> NoReturn:
         raise Error("the data source millstream only writes", hint='read the table with format("jdbc")')
 
-    def writer(self, schema: object, overwrite: bool) -> Writer:
+    def writer(self, schema: Any, overwrite: bool) -> Writer:
         if overwrite:
             hint = 'write mode("append"); option("mode", ..) says what becomes of rows with the same key'
             raise Error("millstream does not empty a table", hint=hint)
-        return Writer(_write_of(self.options))
+        write = _write_of(self.options)
+        _require_documents(schema, write.arguments)
+        return Writer(write)
 
-    def streamWriter(self, schema: object, overwrite: bool) -> StreamWriter:
+    def streamWriter(self, schema: Any, overwrite: bool) -> StreamWriter:
         if _StreamBase is object:
             raise Error("streams need Spark 4.1 or later", hint="write each batch with foreachBatch")
         if overwrite:
             hint = 'write outputMode("append") or outputMode("update")'
             raise Error("millstream does not empty a table for each batch", hint=hint)
-        return StreamWriter(_write_of(self.options))
+        write = _write_of(self.options)
+        _require_documents(schema, write.arguments)
+        return StreamWriter(write)
 
 
 @dataclass
@@ -296,6 +309,41 @@ def _write_of(options: Mapping[str, str]) -> Write:
         with open(receipt, "a", encoding="utf-8"):
             pass
     return Write(uuid.uuid4().hex, arguments, seats, receipt)
+
+
+def _require_documents(schema: Any, arguments: Mapping[str, Any]) -> None:
+    """Requires that rows with this schema are documents with the key. Else each row would be rejected or stored in another
+    form, and the write would succeed."""
+    names: list[str] = schema.names
+    doubled = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if doubled is not None:
+        # Spark would give both another name.
+        raise Error(f"the frame has two columns named {doubled}", hint="drop or rename one of them")
+    key = arguments["key"] if isinstance(arguments["key"], str) else ",".join(arguments["key"])
+    # An enrichment may add the key. Paths in quotes and pointers are for the program.
+    paths = [] if "enrich" in arguments or set(key) & set('"/') else key.split(",")
+    for path in paths:
+        column = (path.partition("=")[2] or path).partition(":")[0].partition(".")[0].strip()
+        if column not in names:
+            like = [name for name in names if name.lower() == column.lower()]
+            hint = f"did you mean {like[0]}? Case matters in documents" if like else f"its columns are {', '.join(names)}"
+            raise Error(f"the frame has no column {column} for the key", hint=hint)
+    for field in schema.jsonValue()["fields"]:
+        for kind in _types(field["type"]):
+            if kind in REFUSED_TYPES:
+                raise Error(f"column {field['name']} holds values of type {kind}", hint=REFUSED_TYPES[kind])
+
+
+def _types(kind: Any) -> Iterator[str]:
+    """The types of which a column consists, as Spark writes them in JSON."""
+    if isinstance(kind, str):
+        yield kind
+        return
+    for field in kind.get("fields", ()):
+        yield from _types(field["type"])
+    for part in ("elementType", "keyType", "valueType", "sqlType"):
+        if part in kind:
+            yield from _types(kind[part])
 
 
 def _value(name: str, value: str, kind: str) -> Any:

@@ -33,12 +33,20 @@ def runs_again(marker):
     return False
 
 
+def schema_of(*names, **others):
+    """Columns of whole numbers, and columns of other types."""
+    from pyspark.sql import types
+
+    fields = [types.StructField(name, types.LongType()) for name in names]
+    return types.StructType([*fields, *(types.StructField(name, kind) for name, kind in others.items())])
+
+
 @unittest.skipUnless(HAS_SPARK, "pyspark is not installed")
 class Options(unittest.TestCase):
     def write(self, **options):
         from millstream.spark import MillstreamDataSource
 
-        return MillstreamDataSource({"into": "t", "key": "id", **options}).writer(None, False)._write
+        return MillstreamDataSource({"into": "t", "key": "id", **options}).writer(schema_of("id"), False)._write
 
     def test_options_are_parameters_in_the_spelling_of_spark(self):
         write = self.write(batchRows="5", ADOPT="True", check='["a > 1", "b > 2"]', max_rejects="0")
@@ -66,6 +74,34 @@ class Options(unittest.TestCase):
         for options, message in refused:
             with self.subTest(options), self.assertRaisesRegex(ms.Error, message):
                 self.write(**options)
+
+    def test_rows_that_are_no_documents_are_refused(self):
+        from millstream.spark import MillstreamDataSource
+        from pyspark.sql import types
+
+        def check(schema, **options):
+            source = MillstreamDataSource({"into": "t", "key": "id", **options})
+            for writer in (source.writer, source.streamWriter):
+                writer(schema, False)
+
+        variants = types.ArrayType(types.StructType([types.StructField("v", types.VariantType())]))
+        months = types.MapType(types.StringType(), types.YearMonthIntervalType())
+        refused = [
+            (schema_of("id", "n", "n"), {}, "two columns named n\n.*rename"),
+            (schema_of("id"), {"key": "ID:bigint"}, "no column ID for the key\n.*did you mean id"),
+            (schema_of("id"), {"key": "id,k=other.part:text"}, "no column other for the key\n.*columns are id"),
+            (schema_of("id"), {"key": '["id", "b"]'}, "no column b "),
+            (schema_of("id", v=types.VariantType()), {}, "column v holds .* variant\n.*to_json"),
+            (schema_of("id", a=variants), {}, "column a holds .* variant"),
+            (schema_of("id", m=months), {}, "column m holds .* interval year to month\n.*string"),
+        ]
+        for schema, options, message in refused:
+            with self.subTest(message), self.assertRaisesRegex(ms.Error, message):
+                check(schema, **options)
+        nested = types.StructType([types.StructField("b", types.DayTimeIntervalType())])
+        for key in ["id", "k=id:bigint", "a.b:text,id", '"x.y":text', "/x~1y", '["id", "a.b"]']:
+            check(schema_of("id", a=nested), key=key)
+        check(schema_of("id"), key="b", enrich="b from s as b")
 
     def test_every_parameter_of_load_is_an_option_or_has_a_reason(self):
         import inspect
@@ -140,8 +176,10 @@ import json, socket, sys
 from unittest import mock
 import pyarrow
 from millstream import spark
+from pyspark.sql.types import LongType, StructField, StructType
 options, half = json.loads(sys.argv[1]), sys.argv[2] == "half"
-write = spark.MillstreamDataSource(options).writer(None, False)._write
+schema = StructType([StructField(name, LongType()) for name in ("id", "n")])
+write = spark.MillstreamDataSource(options).writer(schema, False)._write
 write.name = options["into"]
 def batches():
     yield pyarrow.record_batch({"id": range(10), "n": [0] * 10})
@@ -222,7 +260,7 @@ with mock.patch.object(spark.TaskContext, "get", lambda: mock.Mock(partitionId=l
     def test_connections_are_seats_that_a_process_holds(self):
         from millstream import spark
 
-        write = spark.MillstreamDataSource({**self.options, "connections": "2"}).writer(None, False)._write
+        write = spark.MillstreamDataSource({**self.options, "connections": "2"}).writer(schema_of("id"), False)._write
         held = [spark._seat(write) for _ in range(2)]
         self.assertIsNone(spark._seat(write))
         held[0].close()
@@ -235,7 +273,7 @@ with mock.patch.object(spark.TaskContext, "get", lambda: mock.Mock(partitionId=l
         from millstream import spark
 
         del self.options["db"]
-        write = spark.MillstreamDataSource(self.options).writer(None, False)._write
+        write = spark.MillstreamDataSource(self.options).writer(schema_of("id"), False)._write
         import pyarrow
 
         batch = pyarrow.record_batch({"id": [1]})
