@@ -51,7 +51,8 @@ impl Collection {
             return Ok(());
         }
         let listed = schema.sql(
-            "select json_agg(json_build_object('source', source, 'line', line, 'reason', reason)) from {schema}.reject",
+            "select pg_catalog.json_agg(pg_catalog.json_build_object('line', line, 'reason', reason, 'detail', detail)) \
+             from {schema}.reject",
         );
         Err(Error::refused(
             format!("the rejects of {}, which Citus distributes, lie at the nodes of its shards", self.name),
