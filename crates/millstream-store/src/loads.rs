@@ -72,7 +72,7 @@ pub async fn list(client: &Client, schema: &Schema, limit: u64) -> Result<Vec<Lo
     read(client, schema, None, limit, None).await
 }
 
-/// The newest loads that read a source of this name.
+/// The newest loads whose only source has this name, as that of a stream.
 ///
 /// # Errors
 /// The server's.

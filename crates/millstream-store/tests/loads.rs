@@ -13,7 +13,8 @@ async fn a_load_belongs_to_the_session_that_records_it_until_that_ends() {
         let mut scene = Scene::new(db).await;
         let (schema, oid) = (scene.schema.clone(), scene.table_oid);
         let mut owner = scene.db.client().await;
-        let load_id = load::insert(&mut owner, &schema, &scene.identity(), 2).await.unwrap();
+        let identity = Identity { sources: vec!["log".into()], ..scene.identity() };
+        let load_id = load::insert(&mut owner, &schema, &identity, 2).await.unwrap();
         let pid: i32 = owner.query_one("select pg_backend_pid()", &[]).await.unwrap().get(0);
         let locked = load::lock(&scene.client, &schema, load_id).await;
         let forgotten = loads::forget(&mut scene.client, &schema, load_id).await.map(|_| ());
@@ -34,11 +35,38 @@ async fn a_load_belongs_to_the_session_that_records_it_until_that_ends() {
         assert!(close_lost_run(&mut scene.client, &schema, load_id, "a test began").await.unwrap());
         let load = loads::find(&scene.client, &schema, load_id).await.unwrap().unwrap();
         assert_eq!(load.stop_reason.as_deref(), Some("its sessions were lost, and a test began"));
-        for (source, expected) in [(load.sources[0].as_str(), 1), ("another", 0)] {
+        for (source, expected) in [("log", 1), ("another", 0)] {
             assert_eq!(loads::list_of(&scene.client, &schema, 9, source).await.unwrap().len(), expected);
         }
         assert!(loads::forget(&mut scene.client, &schema, load_id).await.unwrap());
         assert!(!loads::forget(&mut scene.client, &schema, load_id).await.unwrap());
+    })
+    .await;
+}
+
+/// A stream of a cluster leaves a load for each task of each batch.
+#[tokio::test]
+async fn what_every_load_looks_for_is_found_among_many_by_indexes() {
+    each_build(async |db| {
+        let scene = Scene::new(db).await;
+        let schema = scene.schema.clone();
+        let mut owner = scene.db.client().await;
+        let identity = Identity { sources: vec!["task 0".into()], ..scene.identity() };
+        let first = load::insert(&mut owner, &schema, &identity, 1).await.unwrap();
+        let copies = "insert into {schema}.load overriding system value select copy.* \
+                      from {schema}.load l cross join generate_series(1, 5000) n \
+                      cross join lateral jsonb_populate_record(null::{schema}.load, to_jsonb(l) || jsonb_build_object( \
+                          'load_id', l.load_id + n, 'state', 'finished', 'sources', array['task ' || n])) copy";
+        scene.client.batch_execute(&schema.sql(copies)).await.unwrap();
+        scene.client.batch_execute(&schema.sql("analyze {schema}.load")).await.unwrap();
+        let found = loads::list_of(&owner, &schema, 9, "task 4000").await.unwrap();
+        assert_eq!(found.iter().map(|load| load.load_id).collect::<Vec<_>>(), [first + 4_000]);
+        assert_eq!(runs::runs(&owner, &schema, scene.table_oid).await.unwrap().len(), 1);
+        owner.execute("select pg_stat_force_next_flush()", &[]).await.unwrap();
+        for index in ["load_stream", "load_unfinished"] {
+            let sql = format!("select idx_scan > 0 from pg_stat_user_indexes where indexrelname = '{index}'");
+            until(index, async || scene.one(&sql).await).await;
+        }
     })
     .await;
 }
