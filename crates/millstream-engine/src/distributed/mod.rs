@@ -368,8 +368,8 @@ fn sum(request: &LoadRequest, receipts: Vec<Receipt>) -> Option<Receipt> {
     Some(sum)
 }
 
-/// The table of a shard that is gone was moved or split: another run finds out where its keys belong now. A statement beside
-/// a batch, such as one that asks for keys, meets that before the batch does.
+/// An error of a shard, with what helps the table. One that is gone was moved or split: another run finds out where its keys
+/// belong now. A statement beside a batch, such as one that asks for keys, meets that before the batch does.
 fn placed(request: &LoadRequest, error: Error) -> Error {
     match error {
         Error::TableMoved { .. } | Error::Postgres(PgError::Server { kind: ErrorKind::NotFound, .. }) => {
@@ -383,6 +383,11 @@ fn placed(request: &LoadRequest, error: Error) -> Error {
             );
             Error::refused(error.to_string(), hint)
         }
+        Error::Postgres(error @ PgError::Connect { .. }) => Error::refused(
+            error.to_string(),
+            "the coordinator and every node with a shard must be reachable from here, by the names in pg_dist_node and with one \
+             role and password; then run the same command again: it resumes",
+        ),
         error => error,
     }
 }
@@ -427,16 +432,16 @@ mod tests {
     #[test]
     fn an_error_of_one_shard_says_what_helps_the_table() {
         let request = LoadRequest::new("events".parse().unwrap(), Vec::new(), vec!["a".into()]);
-        let full = PgError::Connect {
-            target: "node:5432".into(),
-            kind: ErrorKind::TooManyConnections,
-            sqlstate: Some("53300".into()),
-            message: "sorry, too many clients already".into(),
-            hint: None,
-        };
-        let error = placed(&request, Error::Postgres(full));
-        assert!(error.to_string().starts_with("cannot connect to node:5432: "), "{error}");
-        assert!(error.hint().is_some_and(|hint| hint.contains(r#"alter_distributed_table('"public"."events"', "#)));
+        for (kind, expected) in [
+            (ErrorKind::TooManyConnections, r#"alter_distributed_table('"public"."events"', "#),
+            (ErrorKind::Unreachable, "names in pg_dist_node"),
+        ] {
+            let (target, message) = ("node:5432".into(), "no".into());
+            let failed = PgError::Connect { target, kind, sqlstate: None, message, hint: None };
+            let error = placed(&request, Error::Postgres(failed));
+            assert_eq!(error.to_string(), "cannot connect to node:5432: no");
+            assert!(error.hint().is_some_and(|hint| hint.contains(expected)), "{error:?}");
+        }
         let gone = Error::TableMoved { collection: "events_102008".parse().unwrap() };
         let error = placed(&request, gone);
         assert!(
