@@ -248,7 +248,11 @@ async fn require_node(db: &ConnInfo, shard: &Shard) -> Result<(), Error> {
     if own.is_some() && own == shard.server {
         return Ok(());
     }
-    let Shard { host, port, .. } = shard;
+    let Shard { host, port, server, .. } = shard;
+    if server.is_none() {
+        let problem = format!("the coordinator does not reach its node {host}:{port}");
+        return Err(Error::refused(problem, "ask it why: select * from citus_check_cluster_node_health()"));
+    }
     Err(Error::refused(
         format!("the server at {host}:{port} is not the node that the coordinator knows by this name"),
         "the nodes must be reachable from here by their names in pg_dist_node: see citus_update_node and \

@@ -3,6 +3,7 @@
 with asked as materialized (
     select r.nodeid, r.result
     from pg_catalog.run_command_on_all_nodes('select metadata->>''server_id'' from pg_catalog.pg_dist_node_metadata') r
+    where r.success
 )
 select
     s.shardid,
