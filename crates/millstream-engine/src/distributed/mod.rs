@@ -392,6 +392,10 @@ fn placed(request: &LoadRequest, error: Error) -> Error {
             "the coordinator and every node with a shard must be reachable from here, by the names in pg_dist_node and with one \
              role and password; then run the same command again: it resumes",
         ),
+        error if error.runs_elsewhere() => Error::refused(
+            error.to_string(),
+            "wait for it; `millstream loads` lists it at the nodes of the shards, not at the coordinator",
+        ),
         error => error,
     }
 }
@@ -446,6 +450,8 @@ mod tests {
             assert_eq!(error.to_string(), "cannot connect to node:5432: no");
             assert!(error.hint().is_some_and(|hint| hint.contains(expected)), "{error:?}");
         }
+        let running = millstream_store::Error::LoadRunning { load_id: 7, backend: None };
+        assert!(placed(&request, Error::Store(running)).hint().is_some_and(|hint| hint.contains("at the nodes")));
         let gone = Error::TableMoved { collection: "events_102008".parse().unwrap() };
         let error = placed(&request, gone);
         assert!(
