@@ -26,7 +26,9 @@ use crate::stop::StopReason;
 use crate::write::LaneReport;
 use futures_util::future::{join_all, select_all};
 use millstream_model::{CollectionName, DocumentForm, Position, Receipt, WalScope};
-use millstream_pg::{ConnInfo, Connection, Error as PgError, ErrorKind, Explained, Failures, may_pass, quote_literal, quote_name};
+use millstream_pg::{
+    ConnInfo, Connection, Error as PgError, ErrorKind, Explained, Failures, may_pass, quote_literal, quote_name,
+};
 use shards::{Shard, shards};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -116,14 +116,10 @@ async fn loaded(
     meanwhile: impl AsyncFnOnce(&Surroundings, &Events),
 ) -> (Outcome, Arc<Events>) {
     let (around, events) = surroundings(&cluster.url());
-    let loading = Box::pin(async {
-        let ended = load(wanted, &around).await;
-        // If it ends too soon, what happens meanwhile waits for something that never comes.
-        eprintln!("the load ended: {ended:?}");
-        ended
-    });
+    // A panic here ends the wait for what can never come then.
+    let loading = Box::pin(async { load(wanted, &around).await.expect("the load begins") });
     let (outcome, ()) = tokio::join!(loading, Box::pin(meanwhile(&around, events.as_ref())));
-    (outcome.expect("the load begins"), events)
+    (outcome, events)
 }
 
 /// Waits for a warning with these words.
