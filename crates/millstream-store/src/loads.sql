@@ -22,6 +22,6 @@ cross join lateral (
     where load_id = l.load_id
 ) s
 where ($1::bigint is null or l.load_id = $1)
-  and ($3::text is null or pg_catalog.cardinality(l.sources) = 1 and l.sources[1] = $3::text)
+  and ($3::text is null or l.sources operator(pg_catalog.=) array[$3::text])
 order by l.load_id desc
 limit $2::bigint

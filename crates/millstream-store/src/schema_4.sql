@@ -4,8 +4,4 @@ alter table {schema}.collection add column doc text not null default 'whole';
 
 -- A writer of a cluster records a load for each of its tasks, and looks for the loads of a stream before each. By hash,
 -- because a name may be longer than a row of another index.
-create index load_stream on {schema}.load using hash ((sources[1])) where pg_catalog.cardinality(sources) = 1;
-
--- Each load that is opened looks for these among all loads into its table.
-create index load_unfinished on {schema}.load (table_oid) where state <> 'finished';
-create index load_emptied on {schema}.load (table_oid) where emptied is not null;
+create index load_sources on {schema}.load using hash (sources);
