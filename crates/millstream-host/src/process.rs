@@ -5,6 +5,7 @@ use crate::command::Ended;
 use procfs::process::{Process, Stat};
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Leaves the terminal for ever: neither its end nor its signals reach this process any more. Nothing happens in a process
@@ -13,25 +14,31 @@ pub fn leave_terminal() {
     let _ = rustix::process::setsid();
 }
 
-/// Lists the working directories of all processes that the account may see.
-const LIST: &str = "exec ls -ld /proc/[0-9]*/cwd";
+/// Lists the working directories of all processes that the account may see: where each lies, and whose it is.
+const LIST: &str = "exec stat -L -c '%d:%i %n' /proc/[0-9]*/cwd";
 
 /// The living processes with that working directory and that name.
 ///
 /// A pid alone may belong to another program by now, or to a dead process that nobody has waited for. We ask as the
 /// account, because even root may lack the right to see another user's processes.
 pub fn living_in(account: &Account, dir: &Path, name: &str) -> Vec<u32> {
-    let Ok(dir) = dir.canonicalize() else { return Vec::new() };
+    let Some(place) = place(dir) else { return Vec::new() };
     let listed = account.command("/bin/sh").args(["-c", LIST]).run_blocking();
     let listing = listed.map_or_else(|_| String::new(), |ended| ended.stdout);
-    pids(&listing, &dir.to_string_lossy()).into_iter().filter(|pid| has_name(*pid, name)).collect()
+    pids(&listing, &place).into_iter().filter(|pid| has_name(*pid, name)).collect()
 }
 
 /// Whether a process is a living one with that working directory and that name, as far as we can see it without asking
 /// as another account.
 pub fn is_living_in(pid: u32, dir: &Path, name: &str) -> bool {
-    let cwd = fs::read_link(format!("/proc/{pid}/cwd"));
-    cwd.is_ok_and(|cwd| dir.canonicalize().is_ok_and(|dir| cwd == dir)) && has_name(pid, name)
+    let cwd = place(Path::new(&format!("/proc/{pid}/cwd")));
+    cwd.is_some() && cwd == place(dir) && has_name(pid, name)
+}
+
+/// Where a directory lies: its device and its inode. Its path says less: that of a process with other mounts, as in a
+/// container or a root of its own, is another one.
+fn place(dir: &Path) -> Option<String> {
+    fs::metadata(dir).ok().map(|found| format!("{}:{}", found.dev(), found.ino()))
 }
 
 /// The file of a process's program, as far as we can see it without asking as another account. If another file has taken its
@@ -131,11 +138,11 @@ fn has_name(pid: u32, name: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_end() == name)
 }
 
-/// Pids in lines such as `lrwxrwxrwx 1 u g 0 Jan 1 00:00 /proc/123/cwd -> /directory`.
-fn pids(listing: &str, dir: &str) -> Vec<u32> {
-    let wanted = format!("/cwd -> {dir}");
-    let ours = listing.lines().filter_map(|line| line.strip_suffix(wanted.as_str()));
-    ours.filter_map(|line| line.rsplit('/').next()?.parse().ok()).collect()
+/// Pids in lines such as `2049:131 /proc/123/cwd`.
+fn pids(listing: &str, place: &str) -> Vec<u32> {
+    let ours =
+        listing.lines().filter_map(|line| line.strip_prefix(place)?.strip_prefix(" /proc/")?.strip_suffix("/cwd"));
+    ours.filter_map(|pid| pid.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -154,11 +161,8 @@ mod tests {
 
     #[test]
     fn only_processes_of_that_directory_count() {
-        let listing = "lrwxrwxrwx 1 pg pg 0 Nov 21 03:36 /proc/12/cwd -> /var/data\n\
-            lrwxrwxrwx 1 pg pg 0 Nov 21 03:36 /proc/13/cwd\n\
-            lrwxrwxrwx 1 pg pg 0 Nov 21 03:36 /proc/14/cwd -> /var/data/base\n\
-            lrwxrwxrwx 1 pg pg 0 Nov 21 03:36 /proc/15/cwd -> /var/data\n";
-        assert_eq!(pids(listing, "/var/data"), [12, 15]);
+        let listing = "64768:12 /proc/12/cwd\n64768:1 /proc/13/cwd\n64768:123 /proc/14/cwd\n64768:12 /proc/15/cwd\n";
+        assert_eq!(pids(listing, "64768:12"), [12, 15]);
     }
 
     #[tokio::test]
