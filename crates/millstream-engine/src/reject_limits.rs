@@ -1,6 +1,8 @@
 //! When a load has rejected too much.
 
 use crate::observe::Tally;
+use crate::request::LoadRequest;
+use millstream_store::load::Progress;
 
 /// Limits at which an engine takes no more documents. If no document may be rejected, the first bad one ends the load.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +17,17 @@ pub(crate) struct RejectLimits {
 }
 
 impl RejectLimits {
+    /// Those of a request, whose earlier runs have come so far: of a distributed table, in each shard.
+    pub(crate) fn new<'p>(request: &LoadRequest, before: impl IntoIterator<Item = &'p Progress>) -> Self {
+        let (documents_max, bytes_max) = (request.rejects_max, request.reject_bytes_max.max(1));
+        let none = Self { documents_max, bytes_max, documents_before: 0, bytes_before: 0 };
+        before.into_iter().fold(none, |sum, before| Self {
+            documents_before: sum.documents_before + before.counters.rejected,
+            bytes_before: sum.bytes_before + before.reject_bytes,
+            ..sum
+        })
+    }
+
     /// Whether the first bad document ends the load. Nothing of its batch is then committed.
     pub(crate) fn none(&self) -> bool {
         self.documents_max == 0

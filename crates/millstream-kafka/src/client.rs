@@ -29,8 +29,8 @@ pub trait Client: Send + Sync + 'static {
     /// Writes offsets to Kafka, only for tools that show how far a group is behind.
     fn commit(&self, offsets: &[(i32, u64)]) -> impl Future<Output = Result<(), ClientError>> + Send;
 
-    /// Becomes a member of the group. From then on it shows the group that this process lives, whatever else it does. `say` hears
-    /// what is waited for if it takes long.
+    /// Becomes a member of the group. From then on it shows the group that this process lives, whatever else it does. `say`
+    /// hears the reason if joining takes long.
     fn join(&self, say: impl Fn(String) + Send + Sync) -> impl Future<Output = Result<(), ClientError>> + Send;
 
     /// The next decision of the group. No decision is lost if the future is dropped. Without membership it never resolves.

@@ -32,13 +32,7 @@ pub(crate) struct Lanes {
 impl Lanes {
     /// The rejects at which they stop.
     pub(crate) fn rejects(&self) -> RejectLimits {
-        let (request, before) = (&self.plan.request, &self.owned.before);
-        RejectLimits {
-            documents_max: request.rejects_max,
-            bytes_max: request.reject_bytes_max.max(1),
-            documents_before: before.counters.rejected,
-            bytes_before: before.reject_bytes,
-        }
+        RejectLimits::new(&self.plan.request, [&self.owned.before])
     }
 
     /// Whether the server's refusals alone reach a limit.
