@@ -67,7 +67,9 @@ pub(crate) async fn load_distributed(
     announce(&runs, &*around.observer);
     let after = request.standstill_after;
     let watching = join_all(nodes.iter().map(|node| Box::pin(node.attended(after, std::future::pending::<()>()))));
-    let mut finish = match rejects_before(request, &runs).reached(&Tally::default()) {
+    // Of what earlier runs have rejected, a lane knows only what they did in its own shard.
+    let rejects = RejectLimits::new(request, runs.iter().map(Run::before));
+    let mut finish = match rejects.reached(&Tally::default()) {
         true => Finish { reports: Vec::new(), stopped: Some(StopReason::Rejects), error: None },
         false => tokio::select! {
             biased;
@@ -181,7 +183,13 @@ impl Table {
     async fn compare_shards(&self, name: &CollectionName, around: &Surroundings) -> Result<bool, Error> {
         let session = connect_control(&around.db).await?;
         let lock = format!("begin; lock table only {} in row share mode", quote_name(name));
-        session.client.batch_execute(&lock).await?;
+        if let Err(error) = session.client.batch_execute(&lock).await {
+            // Citus gives the end of its server the code that a lost table has. Only the session tells them apart.
+            return Err(match session.client.batch_execute("rollback").await {
+                Ok(()) => error.into(),
+                Err(_) => Error::Postgres(PgError::Lost { message: error.to_string() }),
+            });
+        }
         let sql = "select coalesce(pg_catalog.array_agg(s.shardid), '{}') from pg_catalog.pg_dist_shard s \
                    where s.logicalrelid::oid = $1";
         let mut now: Vec<i64> = session.client.query_one(sql, &[&self.oid]).await?.get(0);
@@ -268,16 +276,6 @@ fn compare(feed: &mut Feed, runs: &[Run]) -> Result<(), Error> {
     let reached = |run: &&Run| run.before().prefix.map(|(source, prefix)| Position { source, offset: prefix.length });
     let farthest = runs.iter().max_by_key(reached).and_then(|run| run.before().prefix);
     feed.verify(committed, farthest)
-}
-
-/// The limits of rejects, with what earlier runs have rejected in all shards. A lane knows only what they did in its own.
-fn rejects_before(request: &LoadRequest, runs: &[Run]) -> RejectLimits {
-    RejectLimits {
-        documents_max: request.rejects_max,
-        bytes_max: request.reject_bytes_max.max(1),
-        documents_before: runs.iter().map(|run| run.before().counters.rejected).sum(),
-        bytes_before: runs.iter().map(|run| run.before().reject_bytes).sum(),
-    }
 }
 
 fn announce(runs: &[Run], observer: &dyn Observer) {

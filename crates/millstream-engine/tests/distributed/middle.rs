@@ -104,6 +104,11 @@ fn stream(keys: &[String]) -> Stream {
     stream
 }
 
+/// Waits until this query, which asks whether something is so, says yes.
+async fn until_so(client: &Client, what: &str, sql: &str) {
+    until(what, async || client.query_one(sql, &[]).await.expect("the server answers").get(0)).await;
+}
+
 async fn rows(client: &Client, table: &str) -> BTreeMap<String, String> {
     let rows = client.query(&format!("select id, doc::text from {table}"), &[]).await.expect("the table can be read");
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
@@ -117,7 +122,10 @@ async fn loaded(
 ) -> (Outcome, Arc<Events>) {
     let (around, events) = surroundings(&cluster.url());
     // A panic here ends the wait for what can never come then.
-    let loading = Box::pin(async { load(wanted, &around).await.expect("the load begins") });
+    let loading = Box::pin(async {
+        let ended = load(wanted, &around).await;
+        ended.unwrap_or_else(|error| panic!("the load does not begin: {error}; {}", events.warnings()))
+    });
     let (outcome, ()) = tokio::join!(loading, Box::pin(meanwhile(&around, events.as_ref())));
     (outcome, events)
 }
@@ -156,8 +164,7 @@ async fn a_worker_that_is_killed_while_a_load_is_recorded_as_finished_loses_noth
         middle.release().await;
         let sql = "select exists (select from pg_stat_activity where wait_event_type = 'Lock'
                                   and application_name = 'millstream control')";
-        until("the record of a load is to be closed", async || observer.query_one(sql, &[]).await.unwrap().get(0))
-            .await;
+        until_so(&observer, "the record of a load is to be closed", sql).await;
         worker.restart(StopMode::Immediate).await;
     })
     .await;
@@ -223,10 +230,10 @@ async fn a_coordinator_that_is_killed_in_the_middle_of_a_load_loses_nothing() {
     other.batch_execute("begin; lock table only asked in exclusive mode").await.unwrap();
     let (outcome, events) = loaded(&middle.wanted, &cluster, async |around, _| {
         until_committed(&around.tally, middle.documents).await;
-        // Citus takes the lock at the workers first, so it is not one of the coordinator that is waited for.
+        // The lock is waited for at a worker: Citus takes it there first.
         let observer = cluster.client().await;
         let sql = "select exists (select from pg_stat_activity where state = 'active' and query like 'begin; lock table only %')";
-        until("the load asks for the shards", async || observer.query_one(sql, &[]).await.unwrap().get(0)).await;
+        until_so(&observer, "the load asks for the shards", sql).await;
         cluster.coordinator.restart(StopMode::Kill).await;
     })
     .await;
@@ -275,7 +282,7 @@ async fn a_rebalance_under_a_load_loses_nothing_even_if_the_coordinator_is_kille
             let (moved, ()) = tokio::join!(client.batch_execute(&sql), async {
                 let worker = connect(&cluster.workers[middle.worker].url("postgres")).await;
                 let waits = "select exists (select from pg_locks where locktype = 'advisory' and not granted)";
-                until("a move waits for a batch", async || worker.query_one(waits, &[]).await.unwrap().get(0)).await;
+                until_so(&worker, "a move waits for a batch", waits).await;
                 if is_killed {
                     cluster.coordinator.restart(StopMode::Immediate).await;
                 }
