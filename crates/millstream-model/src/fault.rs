@@ -103,7 +103,7 @@ impl Reason {
                 "number_out_of_range",
                 "it holds a number that jsonb cannot, or one with too many digits behind its exponent",
             ),
-            Self::TooDeep => ("too_deep", "it is nested too deeply"),
+            Self::TooDeep => ("too_deep", "it is nested deeper than 512 levels"),
             Self::KeyMissing => ("key_missing", "it has no key"),
             Self::KeyNull => ("key_null", "its key is null"),
             Self::KeyType => ("key_type", "its key does not fit the key's type"),
