@@ -4,6 +4,7 @@
 
 mod codec;
 mod header;
+mod lengths;
 mod pages;
 mod schema;
 mod source;

@@ -1,11 +1,13 @@
 //! The pages of a column, opened one after the other.
 
 use super::codec::Codec;
-use super::header::{Header, PageHeader, header};
+use super::header::{DataHeader, Header, PageHeader, header};
+use super::lengths;
 use super::source::Source;
 use super::thrift::Fault;
 use crate::limits::{PAGE_BYTES_MAX, PAGE_HEADER_BYTES, PAGE_HEADER_BYTES_MAX};
 use parquet::arrow::arrow_reader::RowGroups;
+use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
@@ -64,6 +66,8 @@ impl PageIterator for Chunks {}
 struct Pages {
     source: Arc<Source>,
     codec: Codec,
+    /// The greatest levels of the column: of repetition, and of definition.
+    levels_max: [i16; 2],
     at: u64,
     end: u64,
     /// The header before `at`, which was looked at.
@@ -90,7 +94,9 @@ impl Pages {
     fn of(source: Arc<Source>, chunk: &ColumnChunkMetaData) -> Result<Self, ParquetError> {
         let codec = Codec::of(chunk.compression()).map_err(|trouble| source.fail(trouble))?;
         let (at, end) = place(chunk, source.len())?;
-        Ok(Self { source, codec, at, end, peeked: None })
+        let column = chunk.column_descr();
+        let levels_max = [column.max_rep_level(), column.max_def_level()];
+        Ok(Self { source, codec, levels_max, at, end, peeked: None })
     }
 
     /// Reads the next header, unless the column ends.
@@ -153,6 +159,7 @@ impl Pages {
             return Err(damaged("the levels of a page are longer than the page"));
         }
         let opened = self.opened(header, bytes, levels)?;
+        self.check_lengths(header, &opened, levels, values)?;
         let buf = opened.into();
         Ok(match &header.page {
             PageHeader::Dictionary { values, encoding, is_sorted } => {
@@ -179,6 +186,39 @@ impl Pages {
             },
             PageHeader::Other => return Err(damaged("a page of no kind")),
         })
+    }
+
+    /// Checks how many lengths a page of texts names. `levels`: bytes of its levels, in version 2.
+    fn check_lengths(&self, header: &Header, opened: &[u8], levels: usize, values: u32) -> Result<(), ParquetError> {
+        let (encoding, start) = match &header.page {
+            PageHeader::Data(data) if lengths::is_packed(data.encoding) => {
+                (data.encoding, self.levels_of(data, opened)?)
+            }
+            PageHeader::DataV2(data) => (data.encoding, levels),
+            _ => return Ok(()),
+        };
+        let data = opened.get(start..).ok_or_else(|| damaged("the levels of a page are longer than the page"))?;
+        lengths::check(encoding, data, values).map_err(|_| damaged("the lengths in a page are broken"))
+    }
+
+    /// How many bytes of a page of version 1 are levels.
+    #[expect(deprecated, reason = "old writers use BIT_PACKED for levels")]
+    fn levels_of(&self, data: &DataHeader, opened: &[u8]) -> Result<usize, ParquetError> {
+        let mut passed = 0_usize;
+        for (encoding, max) in [data.repetition, data.definition].into_iter().zip(self.levels_max) {
+            passed = match encoding {
+                _ if max == 0 => Some(passed),
+                Encoding::BIT_PACKED => {
+                    let bits = u64::from(data.values) * u64::from(u16::BITS - max.unsigned_abs().leading_zeros());
+                    usize::try_from(bits.div_ceil(8)).ok().and_then(|bytes| passed.checked_add(bytes))
+                }
+                _ => opened.get(passed..).and_then(|rest| rest.first_chunk()).and_then(|length| {
+                    passed.checked_add(4)?.checked_add(usize::try_from(u32::from_le_bytes(*length)).ok()?)
+                }),
+            }
+            .ok_or_else(|| damaged("the levels of a page are broken"))?;
+        }
+        Ok(passed)
     }
 
     /// Opens the bytes of a page. Its levels are not compressed.
@@ -273,7 +313,7 @@ mod tests {
         file.write_all(content).unwrap();
         let len = content.len() as u64;
         let source = Arc::new(Source::new(FileExtent { file: Box::new(file), start: 0, len }));
-        Pages { source, codec: Codec::Plain, at: 0, end: len, peeked: None }
+        Pages { source, codec: Codec::Plain, levels_max: [0, 0], at: 0, end: len, peeked: None }
     }
 
     #[test]

@@ -66,7 +66,8 @@ impl<'a> Thrift<'a> {
         Ok(*byte)
     }
 
-    fn unsigned(&mut self) -> Result<u64, Fault> {
+    /// A number without a sign, of as many bytes as it needs.
+    pub(super) fn unsigned(&mut self) -> Result<u64, Fault> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
