@@ -60,7 +60,8 @@ impl Place {
         let looked = if has_slash || request.copy_links { fs::metadata(source) } else { fs::symlink_metadata(source) };
         let is_folder = match looked {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(Refusal::new(format!("there is no {}", shown_path(source))).into());
+                let says = format!("there is no {}", shown_path(source));
+                return Err(Error::refused(says, "check the path; what lies on another machine is HOST:PATH"));
             }
             looked => looked.map_err(Error::file("look at", source))?.is_dir(),
         };

@@ -29,7 +29,7 @@ fn what_another_machine_cannot_do_is_refused_with_the_way_out() {
         ("from/", &to, &["shell=/no/shell"], "/no/shell", ""),
         ("from/", "rsync://host/", &[], "names no module of the daemon", "HOST::MODULE"),
         ("from/", &to, &["shell='"], "an open quote", ""),
-        ("-oProxyCommand=touch x:a", "back", &[], "there is no ", ""),
+        ("-oProxyCommand=touch x:a", "back", &[], "there is no ", "HOST:PATH"),
     ];
     for (source, to, words, says, hint) in cases {
         let refused = place.refused(source, to, words);

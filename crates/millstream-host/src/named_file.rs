@@ -29,7 +29,10 @@ pub fn open_named(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As [`open_named`], or it cannot be read, is not UTF-8, or is larger.
 pub fn read_at_most(path: &Path, most: u64, hint: Option<&str>) -> Result<String, Refusal> {
-    let failed = |error: io::Error| Refusal::file("read", path, &error);
+    let failed = |error: io::Error| match (Refusal::file("read", path, &error), error.kind()) {
+        (refusal, io::ErrorKind::NotFound) => refusal.hint("check the path"),
+        (refusal, _) => refusal,
+    };
     let mut text = String::new();
     // What a file says about its length does not count: a device has none.
     let length = open_named(path).and_then(|file| file.take(most + 1).read_to_string(&mut text)).map_err(failed)?;
@@ -60,7 +63,9 @@ mod tests {
         symlink("a", &link).unwrap();
         assert_eq!(read_at_most(&link, 5, None).unwrap(), "12345");
         assert!(read_at_most(&file, 4, None).is_err());
-        assert!(read_at_most(dir.path(), 4, None).is_err(), "a directory");
+        assert!(read_at_most(dir.path(), 4, None).is_err_and(|refused| refused.hint.is_none()), "a directory");
+        let missing = read_at_most(&dir.path().join("b"), 4, None).unwrap_err();
+        assert_eq!(missing.hint.as_deref(), Some("check the path"));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! A small server of objects that speaks as S3 does, and fails as real ones do.
 
+use crate::until_blocking;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -74,6 +75,8 @@ struct Held {
 struct Shared {
     held: Mutex<Held>,
     closing: AtomicBool,
+    /// Connections that were accepted and have not ended.
+    open: AtomicUsize,
 }
 
 /// A server of one bucket on a port of 127.0.0.1. It ends when dropped.
@@ -91,7 +94,7 @@ impl Bucket {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
         let held = Mutex::new(Held { page_keys: PAGE_KEYS, ..Held::default() });
-        let shared = Arc::new(Shared { held, closing: AtomicBool::new(false) });
+        let shared = Arc::new(Shared { held, closing: AtomicBool::new(false), open: AtomicUsize::new(0) });
         let served = Arc::clone(&shared);
         std::thread::spawn(move || {
             for connection in listener.incoming() {
@@ -99,8 +102,12 @@ impl Bucket {
                     break;
                 }
                 let (Ok(connection), served) = (connection, Arc::clone(&served)) else { continue };
-                // A client that goes away ends it.
-                std::thread::spawn(move || serve(&connection, &served));
+                served.open.fetch_add(1, Ordering::Relaxed);
+                std::thread::spawn(move || {
+                    // A client that goes away ends it.
+                    let _ = serve(&connection, &served);
+                    served.open.fetch_sub(1, Ordering::Relaxed);
+                });
             }
         });
         Self { address, shared }
@@ -119,6 +126,19 @@ impl Bucket {
     /// Decides from now on how requests are answered.
     pub fn answers(&self, answers: impl FnMut(&Asked) -> Answer + Send + 'static) {
         self.held().answers = Some(Box::new(answers));
+    }
+
+    /// Waits until all requests of clients that have ended are noted, also of those that were killed.
+    ///
+    /// # Panics
+    /// If a client does not end in two minutes.
+    pub fn until_alone(&self) {
+        // Connections are accepted in their order.
+        let mut last = TcpStream::connect(self.address).expect("it listens");
+        last.write_all(b"HEAD / HTTP/1.1\r\n\r\n").expect("it reads");
+        last.read_exact(&mut [0]).expect("it answers");
+        drop(last);
+        until_blocking("no client is connected", || self.shared.open.load(Ordering::Relaxed) == 0);
     }
 
     /// Answers as it should be from now on, and forgets what was asked.

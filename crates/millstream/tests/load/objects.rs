@@ -109,6 +109,7 @@ async fn a_killed_load_does_not_read_again_what_it_has_committed() {
             let batch_rows = batch_rows.to_string();
             let args = ["--lanes", lanes, "--batch-rows", &batch_rows, "--mode", mode];
             killed(&mut load(&bucket, &url, &source, &args), point);
+            bucket.until_alone();
             bucket.calm();
             let stored: i64 = client.query_one("select count(*) from t", &[]).await.unwrap().get(0);
             let ended = run(&mut load(&bucket, &url, &source, &["--lanes", "1", "--mode", mode])).ends(0).json();
@@ -314,6 +315,7 @@ async fn rows_that_no_object_has_are_deleted_also_after_a_kill() {
         for (n, point) in (0_u32..).zip(["batch-committed=kill@9", "missing-found=kill"]) {
             bucket.delete(&key(n));
             killed(&mut load(&bucket, &url, &source, &args), point);
+            bucket.until_alone();
             bucket.calm();
             let receipt = run(&mut load(&bucket, &url, &source, &args)).ends(0).json();
             assert_eq!(receipt["deleted_missing"], DOCUMENTS, "{point}: {receipt}");
