@@ -72,6 +72,7 @@ async fn objects_load_as_files_do_and_no_record_has_credentials() {
         });
         let refused = run(load(&bucket, &url, &source, &[]).env("AWS_SESSION_TOKEN", "hush-token")).ends(2);
         assert!(refused.stderr.contains("ExpiredToken") && !refused.stderr.contains("hush"), "{refused:?}");
+        bucket.until_alone();
         bucket.calm();
         run(&mut load(&bucket, &url, &source, &[])).ends(1);
         let records = records(&client).await;
@@ -162,6 +163,7 @@ async fn an_object_that_was_replaced_is_refused_by_its_tag() {
         killed(&mut load(&bucket, &url, &source, &args), "batch-committed=kill@4");
         // The same bytes as another version: nobody has compared them.
         bucket.put(&key(0), text(0));
+        bucket.until_alone();
         bucket.calm();
         let refused = run(&mut load(&bucket, &url, &source, &[])).ends(2);
         assert!(refused.stderr.contains("have changed since the load read them"), "{refused:?}");
@@ -179,6 +181,7 @@ async fn sums_of_the_same_objects_are_added_once() {
         fill(&bucket, 20);
         let (source, sum) = (Bucket::s3("d/*.ndjson"), ["--mode", "sum:n"]);
         let first = run(&mut load(&bucket, &url, &source, &sum)).ends(0).json();
+        bucket.until_alone();
         bucket.calm();
         let again = run(&mut load(&bucket, &url, &source, &sum)).ends(0).json();
         assert_eq!(again["load_id"], first["load_id"]);
@@ -210,6 +213,7 @@ async fn an_object_that_is_replaced_while_it_is_read_ends_the_load() {
         let broken: i64 =
             client.query_one("select count(*) from t where doc->>'padding' !~ '^x{60}$'", &[]).await.unwrap().get(0);
         assert_eq!(broken, 0);
+        bucket.until_alone();
         bucket.calm();
         bucket.put("large.ndjson", text);
         run(&mut load(&bucket, &url, &source, &["--resume", "off"])).ends(0);
@@ -261,6 +265,7 @@ async fn objects_that_were_loaded_before_are_left_out_without_reading_them() {
         let source = Bucket::s3("d/*.ndjson");
         let skipping = |more: &[&str]| load(&bucket, &url, &source, &[&["--skip-loaded"][..], more].concat());
         assert_eq!(skipped_and_read(&run(&mut skipping(&[])).ends(0)), (0, 200));
+        bucket.until_alone();
         bucket.calm();
         let again = run(&mut skipping(&[])).ends(0);
         assert!(again.stderr.contains("skipped 20 of 20 files: loaded before"), "{again:?}");
@@ -274,9 +279,11 @@ async fn objects_that_were_loaded_before_are_left_out_without_reading_them() {
         // What a killed load has committed is not read again, and counts as loaded once the load is finished.
         (21..61).for_each(|n| bucket.put(&key(n), text(n)));
         killed(&mut skipping(&["--lanes", "1", "--batch-rows", "30"]), "batch-committed=kill@5");
+        bucket.until_alone();
         bucket.calm();
         assert_eq!(skipped_and_read(&run(&mut skipping(&[])).ends(0)), (21, 400));
         assert!(!read(&bucket).contains(&key(21)), "{:?}", read(&bucket));
+        bucket.until_alone();
         bucket.calm();
         assert_eq!(skipped_and_read(&run(&mut skipping(&[])).ends(0)), (61, 0));
         assert!(read(&bucket).is_empty());
