@@ -301,8 +301,10 @@ impl Process {
     /// Stops it in good order.
     fn finish(mut self) {
         drop(self.0.stdin.take());
+        let mut said = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         let ended = self.0.wait().unwrap();
-        assert!(ended.success(), "{ended}");
+        assert!(ended.success(), "{ended}: {said}");
     }
 }
 
