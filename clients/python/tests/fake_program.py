@@ -99,6 +99,7 @@ def main():
                 print(json.dumps({"error": "disk full", "causes": [], "code": 2, "load_id": 7}), file=sys.stderr)
                 code = 2
                 break
+        touch(PLAN.get("read"))
         await_file(PLAN.get("end"))
     except Stopped as stopped:
         code = 128 + stopped.args[0]

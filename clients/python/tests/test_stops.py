@@ -272,22 +272,23 @@ class Interrupts(Place):
         self.assertFalse(caught.exception.receipt.finished)
 
     def test_a_second_ctrl_c_ends_a_program_that_does_not_listen(self):
-        self.plan(deaf=True, end=self.path("never"))
+        self.plan(deaf=True, read=self.path("read"), end=self.path("never"))
 
         def documents():
             yield {"id": 1}
-            # The second comes when the program has all of the first, and the call waits for its end.
-            threading.Thread(target=watch).start()
             interrupt()
             yield {"id": 2}
 
         def watch():
-            while not (self.record.exists() and b"1" in self.record.read_bytes()):
-                time.sleep(0.01)
+            # After the first one the call closes the input, and waits for the end. Two that come at once are one.
+            self.await_files("read")
             interrupt()
 
+        watcher = threading.Thread(target=watch)
+        watcher.start()
         with self.assertRaises(KeyboardInterrupt):
             self.load(documents())
+        watcher.join()
 
     def test_ctrl_c_reaches_the_program_through_python_alone(self):
         self.plan()
