@@ -230,7 +230,7 @@ async fn a_coordinator_that_is_killed_in_the_middle_of_a_load_loses_nothing() {
     other.batch_execute("begin; lock table only asked in exclusive mode").await.unwrap();
     let (outcome, events) = loaded(&middle.wanted, &cluster, async |around, _| {
         until_committed(&around.tally, middle.documents).await;
-        // The lock is waited for at a worker: Citus takes it there first.
+        // Citus takes the lock at the workers, and only then at the coordinator. So a worker knows who waits.
         let observer = cluster.client().await;
         let sql = "select exists (select from pg_stat_activity where state = 'active' and query like 'begin; lock table only %')";
         until_so(&observer, "the load asks for the shards", sql).await;

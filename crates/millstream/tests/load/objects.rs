@@ -72,8 +72,7 @@ async fn objects_load_as_files_do_and_no_record_has_credentials() {
         });
         let refused = run(load(&bucket, &url, &source, &[]).env("AWS_SESSION_TOKEN", "hush-token")).ends(2);
         assert!(refused.stderr.contains("ExpiredToken") && !refused.stderr.contains("hush"), "{refused:?}");
-        bucket.until_alone();
-        bucket.calm();
+        calm(&bucket);
         run(&mut load(&bucket, &url, &source, &[])).ends(1);
         let records = records(&client).await;
         assert!(records.contains("s3://bucket/d/0000.ndjson") && !records.contains("hush"), "{records}");
@@ -81,6 +80,12 @@ async fn objects_load_as_files_do_and_no_record_has_credentials() {
         assert_eq!(again["unchanged"], DOCUMENTS);
     })
     .await;
+}
+
+/// Lets the store answer as it should, and forgets what clients that have ended have asked.
+fn calm(bucket: &Bucket) {
+    bucket.until_alone();
+    bucket.calm();
 }
 
 /// All that our tables hold.
@@ -110,8 +115,7 @@ async fn a_killed_load_does_not_read_again_what_it_has_committed() {
             let batch_rows = batch_rows.to_string();
             let args = ["--lanes", lanes, "--batch-rows", &batch_rows, "--mode", mode];
             killed(&mut load(&bucket, &url, &source, &args), point);
-            bucket.until_alone();
-            bucket.calm();
+            calm(&bucket);
             let stored: i64 = client.query_one("select count(*) from t", &[]).await.unwrap().get(0);
             let ended = run(&mut load(&bucket, &url, &source, &["--lanes", "1", "--mode", mode])).ends(0).json();
             assert_eq!(ended["read"], objects * DOCUMENTS, "{mode}");
@@ -163,8 +167,7 @@ async fn an_object_that_was_replaced_is_refused_by_its_tag() {
         killed(&mut load(&bucket, &url, &source, &args), "batch-committed=kill@4");
         // The same bytes as another version: nobody has compared them.
         bucket.put(&key(0), text(0));
-        bucket.until_alone();
-        bucket.calm();
+        calm(&bucket);
         let refused = run(&mut load(&bucket, &url, &source, &[])).ends(2);
         assert!(refused.stderr.contains("have changed since the load read them"), "{refused:?}");
         assert!(refused.stderr.contains("--resume off"), "{refused:?}");
@@ -181,8 +184,7 @@ async fn sums_of_the_same_objects_are_added_once() {
         fill(&bucket, 20);
         let (source, sum) = (Bucket::s3("d/*.ndjson"), ["--mode", "sum:n"]);
         let first = run(&mut load(&bucket, &url, &source, &sum)).ends(0).json();
-        bucket.until_alone();
-        bucket.calm();
+        calm(&bucket);
         let again = run(&mut load(&bucket, &url, &source, &sum)).ends(0).json();
         assert_eq!(again["load_id"], first["load_id"]);
         assert_eq!(read(&bucket), [key(19)], "only the last may have gone on");
@@ -213,8 +215,7 @@ async fn an_object_that_is_replaced_while_it_is_read_ends_the_load() {
         let broken: i64 =
             client.query_one("select count(*) from t where doc->>'padding' !~ '^x{60}$'", &[]).await.unwrap().get(0);
         assert_eq!(broken, 0);
-        bucket.until_alone();
-        bucket.calm();
+        calm(&bucket);
         bucket.put("large.ndjson", text);
         run(&mut load(&bucket, &url, &source, &["--resume", "off"])).ends(0);
         verify(&bucket, &url, &source).ends(0);
@@ -265,8 +266,7 @@ async fn objects_that_were_loaded_before_are_left_out_without_reading_them() {
         let source = Bucket::s3("d/*.ndjson");
         let skipping = |more: &[&str]| load(&bucket, &url, &source, &[&["--skip-loaded"][..], more].concat());
         assert_eq!(skipped_and_read(&run(&mut skipping(&[])).ends(0)), (0, 200));
-        bucket.until_alone();
-        bucket.calm();
+        calm(&bucket);
         let again = run(&mut skipping(&[])).ends(0);
         assert!(again.stderr.contains("skipped 20 of 20 files: loaded before"), "{again:?}");
         assert_eq!(again.json()["load_id"], 0);
@@ -279,12 +279,10 @@ async fn objects_that_were_loaded_before_are_left_out_without_reading_them() {
         // What a killed load has committed is not read again, and counts as loaded once the load is finished.
         (21..61).for_each(|n| bucket.put(&key(n), text(n)));
         killed(&mut skipping(&["--lanes", "1", "--batch-rows", "30"]), "batch-committed=kill@5");
-        bucket.until_alone();
-        bucket.calm();
+        calm(&bucket);
         assert_eq!(skipped_and_read(&run(&mut skipping(&[])).ends(0)), (21, 400));
         assert!(!read(&bucket).contains(&key(21)), "{:?}", read(&bucket));
-        bucket.until_alone();
-        bucket.calm();
+        calm(&bucket);
         assert_eq!(skipped_and_read(&run(&mut skipping(&[])).ends(0)), (61, 0));
         assert!(read(&bucket).is_empty());
     })
@@ -322,8 +320,7 @@ async fn rows_that_no_object_has_are_deleted_also_after_a_kill() {
         for (n, point) in (0_u32..).zip(["batch-committed=kill@9", "missing-found=kill"]) {
             bucket.delete(&key(n));
             killed(&mut load(&bucket, &url, &source, &args), point);
-            bucket.until_alone();
-            bucket.calm();
+            calm(&bucket);
             let receipt = run(&mut load(&bucket, &url, &source, &args)).ends(0).json();
             assert_eq!(receipt["deleted_missing"], DOCUMENTS, "{point}: {receipt}");
             let left = objects - n - 1;
