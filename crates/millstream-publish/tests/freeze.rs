@@ -284,7 +284,8 @@ async fn a_load_planned_before_the_freeze_does_not_begin_after_it() {
             let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted \
                            and database = (select oid from pg_database where datname = current_database())";
             until("the load waits for the lock", async || number(&client, waiting).await > 0).await;
-            client.batch_execute("alter table public.sums set logged; select pg_advisory_unlock_all()").await.unwrap();
+            client.batch_execute("alter table public.sums set logged").await.unwrap();
+            client.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
         };
         let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), beginning);
         let error = outcome.map(drop).expect_err("it was planned for an unlogged table");

@@ -406,10 +406,8 @@ async fn a_model_that_is_renamed_while_its_refresh_waits_is_refreshed() {
             number(&client, waits).await > 0
         })
         .await;
-        client
-            .batch_execute("alter view public.model rename to renamed; select pg_advisory_unlock_all()")
-            .await
-            .unwrap();
+        client.batch_execute("alter view public.model rename to renamed").await.unwrap();
+        client.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
         let done = waiter.await.unwrap().unwrap();
         assert_eq!((done[0].model.table.as_str(), done[0].rows), ("renamed", 1), "{done:?}");
         assert_eq!(number(&client, "select count(*) from public.renamed").await, DOCUMENTS - 1);
