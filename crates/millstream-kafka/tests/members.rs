@@ -75,8 +75,8 @@ async fn divided(client: &Broker) -> Vec<usize> {
     divided
 }
 
-/// The load of a member has ended because it was told to. The group may have given it partitions before it had joined, so it
-/// may not have begun.
+/// Asserts that a load ended without an error because it was stopped. It may not have begun: a group can assign partitions to a
+/// member that is still joining.
 fn assert_stopped(ended: Result<Outcome, Error>) {
     match ended {
         Ok(outcome) => assert!(outcome.error.is_none(), "{outcome:?}"),

@@ -141,7 +141,7 @@ async fn a_refresh_chooses_again_if_everything_has_changed_since() {
                                                  'public.others'::regclass::oid); end $$;
                       delete from public.others; insert into public.others values ('one', '{\"a\": 3}')";
         client.batch_execute(change).await.unwrap();
-        // Not in the same transaction: the lock would be free before that has ended.
+        // Apart from the change: an advisory lock is free at once, and the change is seen only after its commit.
         client.batch_execute("select pg_advisory_unlock(7)").await.unwrap();
         assert_eq!(refreshed.await.unwrap().unwrap(), ["swap", "swap"], "one is made of other rows, one was emptied");
         assert_eq!(number(&client, "select count(*) from public.others_read where id = 'one' and a = 3").await, 1);
