@@ -3,11 +3,12 @@
 use crate::address::Address;
 use crate::client::{Client, ClientError, Decision, Lot, Marks, Member, Place, Record, Topic};
 use crate::error::Error;
-use crate::limits::{CONNECT_WAIT, FETCH_BYTES_MAX, POLL_RECORDS_MAX, TOPIC_EVERY};
+use crate::limits::{ADMIN_WAIT, CONNECT_WAIT, FETCH_BYTES_MAX, POLL_RECORDS_MAX, TOPIC_EVERY};
 use crate::member::{Joining, Membership, member_error};
 use crate::properties::{Mechanism, Properties, Protocol};
 use krafka::admin::{
-    AlterConsumerGroupOffsetsOptions, ConsumerGroupMember, DescribeConsumerGroupsOptions, DescribeTopicsOptions,
+    AdminClient, AlterConsumerGroupOffsetsOptions, ConsumerGroupMember, DescribeConsumerGroupsOptions,
+    DescribeTopicsOptions,
 };
 use krafka::auth::{AuthConfig, TlsConfig};
 use krafka::consumer::{AutoOffsetReset, Consumer, ConsumerRecord, IsolationLevel, TopicPartition};
@@ -124,7 +125,7 @@ fn security(properties: &Properties) -> Option<AuthConfig> {
 impl Client for Broker {
     async fn topic(&self) -> Result<Topic, ClientError> {
         // The consumer would answer from what it remembers.
-        let described = self.kafka.admin().describe_topics([&self.topic], DescribeTopicsOptions::default()).await;
+        let described = self.admin().describe_topics([&self.topic], DescribeTopicsOptions::default()).await;
         let absent = || ClientError::Final(format!("there is no topic {}", self.topic));
         let topic = described.map_err(client_error)?.remove(&self.topic).ok_or_else(absent)?;
         let topic = topic.map_err(|error| match error {
@@ -219,7 +220,7 @@ impl Client for Broker {
         let place = |(number, offset): &(i32, i64)| (TopicPartition::new(self.topic.as_str(), *number), *offset);
         let places: Vec<_> = places.iter().map(place).collect();
         let options = AlterConsumerGroupOffsetsOptions::default();
-        let written = self.kafka.admin().alter_consumer_group_offsets(group, places, options).await;
+        let written = self.admin().alter_consumer_group_offsets(group, places, options).await;
         written.map_err(client_error)?.into_values().collect::<Result<(), _>>().map_err(client_error)
     }
 
@@ -246,8 +247,7 @@ impl Client for Broker {
 
     async fn members(&self) -> Result<Vec<Member>, ClientError> {
         let Some(group) = self.properties.group.as_deref() else { return Ok(Vec::new()) };
-        let admin = self.kafka.admin();
-        let described = admin.describe_consumer_groups([group], DescribeConsumerGroupsOptions::default()).await;
+        let described = self.admin().describe_consumer_groups([group], DescribeConsumerGroupsOptions::default()).await;
         let found = described.map_err(client_error)?.remove(group);
         let members = match found {
             Some(Ok(found)) => found.members,
@@ -269,6 +269,10 @@ impl Client for Broker {
 }
 
 impl Broker {
+    fn admin(&self) -> AdminClient {
+        self.kafka.admin().default_api_timeout(self.properties.request_timeout.unwrap_or(ADMIN_WAIT))
+    }
+
     /// The client reads a topic that was made again from the offset where it was, if there is one: the records before it
     /// would be missing, and the load would know only later why.
     async fn require_same_topic(&self) -> Result<(), ClientError> {

@@ -80,7 +80,11 @@ impl Explained for Error {
             Self::Engine(error) => error.hint(),
             Self::Refused(refusal) => refusal.hint.clone(),
             Self::Client { .. } => {
-                Some("check the brokers, the topic's name and --properties; then the same command resumes".into())
+                Some(
+                    "check the brokers, whether the addresses that they give out (advertised.listeners) can be reached from \
+                     here, the topic's name and --properties; then the same command resumes"
+                        .into(),
+                )
             }
             Self::Gap { .. } => Some(
                 "keep records for longer (retention.ms, retention.bytes); --allow-gap continues at the first that is left"

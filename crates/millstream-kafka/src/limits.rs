@@ -45,6 +45,13 @@ pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Tries to ask the client something before a load begins.
 pub const ASK_TRIES_MAX: u32 = 5;
 
+/// How long after the first of these tries another one may begin.
+pub const ASK_WAIT_MAX: Duration = Duration::from_secs(15);
+
+/// How long the client asks the brokers something about the topic or the group, with tries of its own, unless the properties
+/// say otherwise.
+pub const ADMIN_WAIT: Duration = Duration::from_secs(10);
+
 /// Tries after which an error that may pass is reported. Each further report comes after twice as many tries.
 pub const RETRIES_SILENT: u32 = 5;
 

@@ -5,8 +5,8 @@
 
 use crate::client::{ClientError, Decision, Released};
 use crate::limits::{
-    DECISIONS_MAX, HEARTBEAT_EVERY, HEARTBEATS_OF_SESSION, LEAVE_WAIT, MEMBER_POLL, NAME_TRIES_SILENT, RETRIES_SILENT,
-    RETRY_AFTER, SESSION_TIMEOUT, TOPIC_EVERY,
+    ADMIN_WAIT, DECISIONS_MAX, HEARTBEAT_EVERY, HEARTBEATS_OF_SESSION, LEAVE_WAIT, MEMBER_POLL, NAME_TRIES_SILENT,
+    RETRIES_SILENT, RETRY_AFTER, SESSION_TIMEOUT, TOPIC_EVERY,
 };
 use crate::properties::{Properties, Protocol};
 use crate::task::Task;
@@ -248,7 +248,7 @@ async fn watch(
 /// Whether a topic has partitions that no member of a group has, although the group is not about to divide them. `None` if that
 /// cannot be seen.
 async fn orphans(kafka: &Kafka, topic: &str, group: &str) -> Option<bool> {
-    let admin = kafka.admin();
+    let admin = kafka.admin().default_api_timeout(ADMIN_WAIT);
     let described = admin.describe_consumer_groups([group], DescribeConsumerGroupsOptions::default()).await;
     let group = described.ok()?.remove(group)?.ok()?;
     if group.state != "Stable" {

@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, Lot, Marks, Topic};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
-use crate::limits::{ASK_TRIES_MAX, HOLDER_EVERY, HOLDER_LOOKS_SILENT, RETRIES_SILENT, RETRY_AFTER};
+use crate::limits::{ASK_TRIES_MAX, ASK_WAIT_MAX, HOLDER_EVERY, HOLDER_LOOKS_SILENT, RETRIES_SILENT, RETRY_AFTER};
 use crate::partition::{Partition, obstacle_error};
 use crate::request::{Begin, Group, TopicRequest};
 use crate::seats::Wish;
@@ -13,7 +13,7 @@ use millstream_pg::{Explained, Failures, may_pass};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// What opens the partitions of a topic. While it does, everything else goes on.
 pub(crate) struct Opener<C> {
@@ -279,12 +279,16 @@ impl Tries {
     where
         F: Future<Output = Result<T, ClientError>>,
     {
-        let mut tries = 0_u32;
+        let (mut tries, begun) = (0_u32, Instant::now());
         loop {
             tries = tries.saturating_add(1);
+            let goes_on = || match self {
+                Self::Few => tries < ASK_TRIES_MAX && begun.elapsed() < ASK_WAIT_MAX,
+                Self::Many => true,
+            };
             match question().await {
                 Ok(answer) => return Ok(answer),
-                Err(ClientError::Passing(message)) if matches!(self, Self::Many) || tries < ASK_TRIES_MAX => {
+                Err(ClientError::Passing(message)) if goes_on() => {
                     if tries >= RETRIES_SILENT && tries.is_power_of_two() {
                         say(message);
                     }

@@ -9,6 +9,7 @@ use krafka::{Kafka, Record};
 use millstream_engine::StopReason;
 use millstream_kafka::{Broker, Client, Error, Messages, Outcome, Properties, TopicRequest, Until, connect, load};
 use millstream_model::KeyRequest;
+use millstream_pg::Explained as _;
 use millstream_testkit::{Cases, KafkaBroker, TestDatabase, database, until, until_some};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -354,6 +355,44 @@ async fn keys_headers_and_empty_messages_are_read_from_a_broker() {
     assert_eq!(stored(&scene.db, "kept").await, BTreeMap::from([("a".to_owned(), 1)]));
     let sql = "select doc #>> '{kafka,headers,0,1}' from public.kept";
     assert_eq!(scene.db.client().await.query_one(sql, &[]).await.unwrap().get::<_, String>(0), "x");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn compressed_batches_and_large_messages_are_read() {
+    let Some(scene) = Scene::new().await else { return };
+    // Random, so that no codec makes it smaller than what is fetched at once.
+    let large: String = std::iter::repeat_with(fastrand::alphanumeric).take(4 << 20).collect();
+    for codec in ["gzip", "snappy", "lz4", "zstd"] {
+        // The broker compresses what it gets.
+        scene.create(codec, 1, &[("compression.type", codec), ("max.message.bytes", "8000000")]).await;
+        scene.write(codec, 0, (0..500).map(|n| (format!("key-{n}"), n))).await;
+        let producer = scene.kafka().await.producer().build().await.unwrap();
+        let document = format!("{{\"id\":\"large\",\"value\":1,\"text\":\"{large}\"}}");
+        let _ = producer.send(Record::new(codec, document).partition(0)).await.unwrap();
+        producer.close().await.unwrap();
+        let account = scene.loaded(&scene.wanted(codec, codec, "replace")).await.account;
+        assert_eq!((account.counters.read, account.counters.rejected), (501, 0), "{codec}");
+        let total: i64 = stored(&scene.db, codec).await.into_values().sum();
+        assert_eq!(total, (0..500).sum::<i64>() + 1, "{codec}");
+        let sql = format!("select doc ->> 'text' = $1 from public.{codec} where id = 'large'");
+        let is_whole = scene.db.client().await.query_one(sql.as_str(), &[&large]).await.unwrap();
+        assert!(is_whole.get::<_, bool>(0), "{codec}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_address_that_brokers_give_out_and_nobody_can_reach_is_named() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.create("away", 1, &[]).await;
+    scene.broker.far().set(|traffic| traffic.closed = true);
+    let mut wanted = scene.wanted("away", "away", "replace");
+    wanted.address = format!("kafka://{}/away", scene.broker.behind_far()).parse().unwrap();
+    let properties = Properties::parse("socket.timeout.ms=500", "a test").unwrap();
+    let client = Arc::new(connect(&wanted.address, &properties).await.expect("the first address answers"));
+    let ended = Box::pin(load(&wanted, client, &surroundings(&scene.db).0)).await;
+    let error = ended.expect_err("nobody answers at the other address");
+    assert!(error.to_string().contains(&scene.broker.far().address.to_string()), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("advertised.listeners")), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -18,7 +18,7 @@ pub struct KafkaBroker {
     plain: Port,
     secure: Port,
     far: Proxy,
-    _behind: Port,
+    behind: Port,
     _controller: Port,
     dir: tempfile::TempDir,
 }
@@ -93,7 +93,7 @@ impl KafkaBroker {
         format.args(["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "--add-scram", user.as_str(), "-c"]);
         let formatted = format.arg(dir.path().join("server.properties")).run_blocking();
         formatted.and_then(millstream_host::Ended::succeeded).expect("its directory is formatted");
-        let mut broker = Self { jars, child: None, plain, secure, far, _behind: behind, _controller: controller, dir };
+        let mut broker = Self { jars, child: None, plain, secure, far, behind, _controller: controller, dir };
         broker.start_again().await;
         Some(broker)
     }
@@ -127,6 +127,11 @@ impl KafkaBroker {
     /// The proxy through which clients that begin there do everything. Its address is that of another broker to them.
     pub fn far(&self) -> &Proxy {
         &self.far
+    }
+
+    /// Host and port behind that proxy. Whoever begins there is told the address of the proxy.
+    pub fn behind_far(&self) -> String {
+        format!("127.0.0.1:{}", self.behind.number)
     }
 
     /// Host and port where connections are encrypted, and clients prove who they are.
