@@ -1,7 +1,7 @@
 //! Fills topics, for the experiments of the lab on Kafka.
 //!
 //! It waits for a broker that is starting, makes each topic, and writes in turn into its partitions: the lines of a file, or
-//! documents at a rate. With `--held`, the lines are one transaction: it prints `ready` when they are written, and commits them
+//! documents at a rate. With `--keyed`, a message has the member `id` of its document as its key. With `--held`, the lines are one transaction: it prints `ready` when they are written, and commits them
 //! when it reads a line. With `--rate`, it prints `ready` and writes so many documents a second until it reads a line. Both then
 //! print `done N`, the number of documents, and delete the topic when their input ends.
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-const USAGE: &str = "usage: fill HOST:PORT FILE TOPIC=PARTITIONS..\n       \
+const USAGE: &str = "usage: fill [--keyed] HOST:PORT FILE TOPIC=PARTITIONS..\n       \
                      fill --held HOST:PORT FILE TOPIC=PARTITIONS\n       \
                      fill --rate RATE HOST:PORT TOPIC=PARTITIONS";
 
@@ -46,16 +46,31 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let (rate, topic) = (rate.parse()?, Topic::make(broker, topic).await?);
             Box::pin(topic.stream(rate)).await
         }
-        [broker, file, topics @ ..] if !broker.starts_with("--") => {
-            let documents = std::fs::read_to_string(file)?;
-            for topic in topics {
-                Topic::make(broker, topic).await?.fill(&documents).await?;
-            }
-            Ok(())
-        }
+        ["--keyed", broker, file, topics @ ..] => fill(broker, file, topics, keyed).await,
+        [broker, file, topics @ ..] if !broker.starts_with("--") => fill(broker, file, topics, Ok).await,
         _ => Err(USAGE.into()),
     }
 }
+
+async fn fill(broker: &str, file: &str, topics: &[&str], made: fn(Record) -> Made) -> Result<(), Box<dyn Error>> {
+    let documents = std::fs::read_to_string(file)?;
+    for topic in topics {
+        let topic = Topic::make(broker, topic).await?;
+        let producer = topic.kafka.producer().build().await?;
+        write(async |record| producer.enqueue(record).await, topic.records(&documents).map(made)).await?;
+        producer.close().await?;
+    }
+    Ok(())
+}
+
+/// A message with the key of its document.
+fn keyed(record: Record) -> Made {
+    let document: serde_json::Value = serde_json::from_slice(record.value.as_deref().unwrap_or_default())?;
+    let key = document["id"].as_str().ok_or("a document has no text `id`")?.to_owned();
+    Ok(record.key(key))
+}
+
+type Made = Result<Record, Box<dyn Error>>;
 
 struct Topic {
     kafka: Kafka,
@@ -80,11 +95,14 @@ impl Topic {
         Ok(Self { kafka, name, partitions, until })
     }
 
-    async fn fill(&self, documents: &str) -> Result<(), Box<dyn Error>> {
-        let producer = self.kafka.producer().build().await?;
-        let turns = (0..self.partitions).cycle().zip(documents.lines().map(str::to_owned));
-        self.write(async |record| producer.enqueue(record).await, turns).await?;
-        Ok(producer.close().await?)
+    /// The lines as messages, in turn for each partition.
+    fn records(&self, documents: &str) -> impl Iterator<Item = Record> {
+        let turns = (0..self.partitions).cycle().zip(documents.lines());
+        turns.map(|(partition, document)| self.record(partition, document.to_owned()))
+    }
+
+    fn record(&self, partition: i32, document: String) -> Record {
+        Record::new(self.name.as_str(), document).partition(partition)
     }
 
     async fn hold(&self, documents: &str) -> Result<(), Box<dyn Error>> {
@@ -92,8 +110,7 @@ impl Topic {
             async || self.kafka.producer().transaction_timeout(HELD_MAX).build_transactional(self.name.as_str()).await;
         let producer = tried(self.until, build).await?;
         producer.begin()?;
-        let turns = (0..self.partitions).cycle().zip(documents.lines().map(str::to_owned));
-        let written = self.write(async |record| producer.enqueue(record).await, turns).await?;
+        let written = write(async |record| producer.enqueue(record).await, self.records(documents).map(Ok)).await?;
         say("ready")?;
         spawn_blocking(line).await??;
         producer.commit().await?;
@@ -111,35 +128,14 @@ impl Topic {
             let due = u64::try_from(begun.elapsed().as_millis())? * rate / 1_000;
             let documents = (written..due).map(|n| format!("{{\"id\":\"{n}\",\"n\":{n}}}"));
             // A turn is taken only for a document.
-            let turns = documents.zip(turns.by_ref()).map(|(document, partition)| (partition, document));
-            written += self.write(async |record| producer.enqueue(record).await, turns).await?;
+            let records =
+                documents.zip(turns.by_ref()).map(|(document, partition)| Ok(self.record(partition, document)));
+            written += write(async |record| producer.enqueue(record).await, records).await?;
             sleep(DUE_EVERY).await;
         }
         stopped.await??;
         producer.close().await?;
         self.end(written).await
-    }
-
-    /// Writes documents into partitions. Returns how many there were.
-    async fn write(
-        &self,
-        enqueue: impl AsyncFn(Record) -> Result<DeliveryHandle, KrafkaError>,
-        documents: impl Iterator<Item = (i32, String)>,
-    ) -> Result<u64, Box<dyn Error>> {
-        let (mut on_way, mut written) = (Vec::new(), 0);
-        for (partition, document) in documents {
-            on_way.push(enqueue(Record::new(self.name.as_str(), document).partition(partition)).await?);
-            written += 1;
-            if on_way.len() == MESSAGES_MAX {
-                for message in on_way.drain(..) {
-                    let _ = message.await?;
-                }
-            }
-        }
-        for message in on_way {
-            let _ = message.await?;
-        }
-        Ok(written)
     }
 
     /// Says how many documents were written, and deletes the topic once nobody needs it.
@@ -149,6 +145,27 @@ impl Topic {
         let deleted = self.kafka.admin().delete_topics([&self.name], DeleteTopicsOptions::default()).await?;
         Ok(deleted.into_values().collect::<Result<(), KrafkaError>>()?)
     }
+}
+
+/// Writes messages. Returns how many there were.
+async fn write(
+    enqueue: impl AsyncFn(Record) -> Result<DeliveryHandle, KrafkaError>,
+    records: impl Iterator<Item = Made>,
+) -> Result<u64, Box<dyn Error>> {
+    let (mut on_way, mut written) = (Vec::new(), 0);
+    for record in records {
+        on_way.push(enqueue(record?).await?);
+        written += 1;
+        if on_way.len() == MESSAGES_MAX {
+            for message in on_way.drain(..) {
+                let _ = message.await?;
+            }
+        }
+    }
+    for message in on_way {
+        let _ = message.await?;
+    }
+    Ok(written)
 }
 
 /// Tries again what a broker that has just started may not do yet.

@@ -167,8 +167,8 @@ async fn topics_are_skipped_where_no_broker_can_be_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn groups_of_loaders_are_skipped_where_no_broker_can_be_started() {
-    for experiment in ["kafka-group", "kafka-pause"] {
+async fn groups_and_sinks_are_skipped_where_no_broker_can_be_started() {
+    for experiment in ["kafka-group", "kafka-pause", "kafka-sink"] {
         let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
         let lab = Laboratory::new(experiment, database).await;
         let run = lab.run(&["--quick", "--set", "jars=/nowhere"]).ends(1);
