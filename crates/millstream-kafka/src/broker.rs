@@ -3,9 +3,9 @@
 use crate::address::Address;
 use crate::client::{Client, ClientError, Decision, Lot, Marks, Member, Place, Record, Topic};
 use crate::error::Error;
-use crate::limits::{ADMIN_WAIT, CONNECT_WAIT, FETCH_BYTES_MAX, POLL_RECORDS_MAX, TOPIC_EVERY};
+use crate::limits::{ADMIN_WAIT, CONNECT_WAIT, FETCH_BYTES_MAX, FETCH_WAIT, LEADERS_EVERY, POLL_RECORDS_MAX};
 use crate::member::{Joining, Membership, member_error};
-use crate::properties::{Mechanism, Properties, Protocol};
+use crate::properties::{Mechanism, Properties};
 use krafka::admin::{
     AdminClient, AlterConsumerGroupOffsetsOptions, ConsumerGroupMember, DescribeConsumerGroupsOptions,
     DescribeTopicsOptions,
@@ -15,9 +15,11 @@ use krafka::consumer::{AutoOffsetReset, Consumer, ConsumerRecord, IsolationLevel
 use krafka::error::ErrorCode;
 use krafka::{Kafka, KrafkaError};
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 /// What brokers say that do not identify a topic.
 const UNKNOWN_TOPIC: [u8; 16] = [0; 16];
@@ -27,7 +29,9 @@ pub struct Broker {
     topic: String,
     kafka: Kafka,
     /// What reads. It is in no group.
-    consumer: Consumer,
+    consumer: Arc<Consumer>,
+    /// What asks who leads the partitions. It ends with this.
+    _asking: JoinSet<()>,
     properties: Properties,
     /// Each partition that is read, and where the next record to read is. Whoever holds it may move the consumer.
     places: Mutex<BTreeMap<i32, Place>>,
@@ -46,13 +50,11 @@ pub struct Broker {
 pub async fn connect(address: &Address, properties: &Properties) -> Result<Broker, Error> {
     let brokers: Vec<&str> = address.brokers.iter().chain(&properties.brokers).map(String::as_str).collect();
     let client_id = properties.client_id.as_deref().unwrap_or("millstream");
-    let mut builder = Kafka::builder(brokers.join(",")).client_id(client_id);
+    // A member that divides the partitions divides those that it knows of.
+    let known_for = properties.metadata_interval.map_or(LEADERS_EVERY, |interval| interval.min(LEADERS_EVERY)) / 2;
+    let mut builder = Kafka::builder(brokers.join(",")).client_id(client_id).metadata_max_age(known_for);
     if let Some(security) = security(properties) {
         builder = builder.security(security);
-    }
-    if properties.protocol == Protocol::Classic {
-        // A member divides the partitions that it knows of.
-        builder = builder.metadata_max_age(properties.metadata_interval.unwrap_or(TOPIC_EVERY) / 2);
     }
     if let Some(timeout) = properties.request_timeout {
         builder = builder.request_timeout(timeout).connect_timeout(timeout.min(CONNECT_WAIT));
@@ -68,27 +70,37 @@ pub async fn connect(address: &Address, properties: &Properties) -> Result<Broke
         // Partitions that are paused must not keep the others from being read.
         .max_buffered_records(0)
         .fetch_max_bytes(properties.fetch_bytes.unwrap_or(FETCH_BYTES_MAX))
+        .fetch_max_wait(properties.fetch_wait.unwrap_or(FETCH_WAIT))
         .metrics_push(false);
     if let Some(bytes) = properties.partition_fetch_bytes {
         consumer = consumer.max_partition_fetch_bytes(bytes);
-    }
-    if let Some(wait) = properties.fetch_wait {
-        consumer = consumer.fetch_max_wait(wait);
     }
     if let Some(rack) = &properties.rack {
         consumer = consumer.client_rack(rack);
     }
     let consumer = consumer.build().await.map_err(|error| Error::Client { message: error.to_string() })?;
+    let consumer = Arc::new(consumer);
+    let mut asking = JoinSet::new();
+    asking.spawn(ask_who_leads(Arc::clone(&consumer), address.topic.clone()));
     Ok(Broker {
         topic: address.topic.clone(),
         kafka,
         consumer,
+        _asking: asking,
         properties: properties.clone(),
         places: Mutex::default(),
         joining: Joining::default(),
         membership: OnceLock::new(),
         id: OnceLock::new(),
     })
+}
+
+async fn ask_who_leads(consumer: Arc<Consumer>, topic: String) {
+    loop {
+        sleep(LEADERS_EVERY).await;
+        // What fails is asked again.
+        let _ = consumer.fetch_metadata(Some(&topic)).await;
+    }
 }
 
 /// How connections are encrypted, and how the client proves who it is.
@@ -143,7 +155,11 @@ impl Client for Broker {
         let (first, end) = self.consumer.fetch_watermarks(&self.topic, partition).await.map_err(client_error)?;
         let first = offset(first)?;
         // The two are asked for at once, so records may be removed in between.
-        Ok(Marks { first, end: offset(end)?.max(first) })
+        let end = offset(end)?.max(first);
+        // As of the last records that have come of it.
+        let seen = self.consumer.lag().await.remove(&TopicPartition::new(self.topic.as_str(), partition));
+        let written = seen.and_then(|seen| seen.high_watermark).map(offset).transpose()?;
+        Ok(Marks { first, end, written: written.unwrap_or(end).max(end) })
     }
 
     async fn offset_at(&self, partition: i32, time_ms: i64) -> Result<Option<u64>, ClientError> {
@@ -180,7 +196,7 @@ impl Client for Broker {
         let before: BTreeMap<i32, u64> =
             self.places.lock().await.iter().map(|(number, place)| (*number, place.reading)).collect();
         let mut read: BTreeMap<i32, Vec<Record>> = BTreeMap::new();
-        for found in self.consumer.poll(wait).await.map_err(client_error)? {
+        for found in self.consumer.poll(wait).await.map_err(poll_error)? {
             read.entry(found.partition).or_default().push(record(found)?);
         }
         let mut lots = Vec::new();
@@ -304,6 +320,19 @@ fn signed(offset: u64) -> Result<i64, ClientError> {
 
 fn offset(place: i64) -> Result<u64, ClientError> {
     u64::try_from(place).map_err(|_| ClientError::Passing(format!("a broker answers with the offset {place}")))
+}
+
+fn poll_error(error: KrafkaError) -> ClientError {
+    match error {
+        KrafkaError::Protocol { .. } => {
+            // What lies between place and cause is advice for who writes programs.
+            let said = error.to_string();
+            let place = said.split("; ").next().unwrap_or_default();
+            let cause = said.rsplit_once("Underlying error: ").map(|(_, cause)| format!(": {cause}"));
+            ClientError::Undecodable(format!("{place}{}", cause.unwrap_or_default()))
+        }
+        error => client_error(error),
+    }
 }
 
 fn client_error(error: KrafkaError) -> ClientError {

@@ -57,8 +57,10 @@ pub struct Topic {
 pub struct Marks {
     /// The first offset that is left.
     pub first: u64,
-    /// The offset behind the last record.
+    /// The offset behind the last record that can be read.
     pub end: u64,
+    /// The offset behind the last record that is written. The records in between wait for a transaction that is open.
+    pub written: u64,
 }
 
 /// Where a reading of a partition begins.
@@ -152,6 +154,9 @@ pub enum ClientError {
     /// It does not pass.
     #[error("{0}")]
     Final(String),
+    /// Records have come, and cannot be decoded.
+    #[error("{0}")]
+    Undecodable(String),
     /// A partition has no record at the offset from which it should be read: it begins later, or ends earlier.
     #[error("partition {partition} does not have the offset that is read next")]
     OutOfRange {

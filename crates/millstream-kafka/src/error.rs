@@ -20,6 +20,12 @@ pub enum Error {
         /// What the client says.
         message: String,
     },
+    /// Records have come, and cannot be decoded.
+    #[error("Kafka: records cannot be decoded: {message}")]
+    Undecodable {
+        /// What the client says.
+        message: String,
+    },
     /// Records were removed from the topic before they were loaded.
     #[error(
         "partition {partition} of {topic} begins at offset {first} now, and is loaded up to {next}: up to {} records were \
@@ -55,7 +61,10 @@ pub enum Error {
 
 impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
-        Self::Client { message: error.to_string() }
+        match error {
+            ClientError::Undecodable(message) => Self::Undecodable { message },
+            error => Self::Client { message: error.to_string() },
+        }
     }
 }
 
@@ -71,7 +80,7 @@ impl Explained for Error {
         match self {
             Self::Engine(error) => error.kind(),
             Self::Client { .. } => ErrorKind::Unreachable,
-            Self::Refused(_) | Self::Gap { .. } | Self::Replaced { .. } => ErrorKind::Config,
+            Self::Refused(_) | Self::Undecodable { .. } | Self::Gap { .. } | Self::Replaced { .. } => ErrorKind::Config,
         }
     }
 
@@ -86,6 +95,11 @@ impl Explained for Error {
                         .into(),
                 )
             }
+            Self::Undecodable { .. } => Some(
+                "to go on without them, remove them from the topic (kafka-delete-records); --allow-gap then continues behind \
+                 them"
+                    .into(),
+            ),
             Self::Gap { .. } => Some(
                 "keep records for longer (retention.ms, retention.bytes); --allow-gap continues at the first that is left"
                     .into(),

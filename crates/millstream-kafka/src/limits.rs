@@ -33,6 +33,15 @@ pub const POLL_RECORDS_MAX: i32 = 10_000;
 /// MiB, of a topic of 64 partitions it was fetched seven times. A record that waits also keeps all that it came with.
 pub const FETCH_BYTES_MAX: i32 = 3 << 20;
 
+/// How long a broker may wait for new records before it answers, unless the properties say otherwise. All brokers are asked at
+/// once, and the answer of one waits for those of the others: with Kafka's default of 500 ms, a broker without news would let the
+/// others send two answers a second.
+pub const FETCH_WAIT: Duration = Duration::from_millis(50);
+
+/// How often the client asks which brokers lead the partitions. By itself it asks only if a broker answers that it does not lead
+/// one any more, and a broker that has crashed does not answer.
+pub const LEADERS_EVERY: Duration = Duration::from_secs(10);
+
 /// How long connecting to a broker may take.
 pub const CONNECT_WAIT: Duration = Duration::from_secs(10);
 

@@ -101,7 +101,7 @@ mod tests {
         Some(Watermark { offset, hash: Some(print.bits()) })
     }
 
-    const MARKS: Marks = Marks { first: 100, end: 200 };
+    const MARKS: Marks = Marks { first: 100, end: 200, written: 200 };
 
     #[test]
     fn a_partition_without_a_watermark_begins_where_it_is_asked_to() {

@@ -41,7 +41,12 @@ impl Scene {
     }
 
     pub(crate) async fn create(&self, topic: &str, partitions: i32, configs: &[(&str, &str)]) {
-        let new = NewTopic::new(topic, partitions, 1).unwrap();
+        self.create_on(1, topic, partitions, configs).await;
+    }
+
+    /// Makes a topic whose partitions are on so many brokers each.
+    async fn create_on(&self, brokers: i16, topic: &str, partitions: i32, configs: &[(&str, &str)]) {
+        let new = NewTopic::new(topic, partitions, brokers).unwrap();
         let new = configs.iter().fold(new, |new, (name, value)| new.with_config(*name, *value));
         // A topic that is being deleted keeps its name for a moment.
         until("the topic is made", async || {
@@ -355,6 +360,37 @@ async fn keys_headers_and_empty_messages_are_read_from_a_broker() {
     assert_eq!(stored(&scene.db, "kept").await, BTreeMap::from([("a".to_owned(), 1)]));
     let sql = "select doc #>> '{kafka,headers,0,1}' from public.kept";
     assert_eq!(scene.db.client().await.query_one(sql, &[]).await.unwrap().get::<_, String>(0), "x");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn partitions_of_a_broker_that_is_killed_are_read_from_another_one() {
+    let Some(scene) = Scene::new().await else { return };
+    let second = scene.broker.start_second().await;
+    // Each broker leads some of them.
+    scene.create_on(2, "safe", 4, &[]).await;
+    let write_all = async |numbers: std::ops::Range<i64>| {
+        for partition in 0..4 {
+            scene.write("safe", partition, numbered(numbers.clone())).await;
+        }
+    };
+    write_all(0..100).await;
+    let mut wanted = scene.wanted("safe", "safe", "sum:value");
+    wanted.until = Until::Stopped;
+    let (around, _) = surroundings(&scene.db);
+    // No group: its offsets may be on the broker that is killed.
+    let client = Arc::new(connect(&wanted.address, &Properties::default()).await.expect("the brokers answer"));
+    let loading = Box::pin(load(&wanted, client, &around));
+    let killing = async {
+        until("the first are committed", async || around.tally.documents() == 400).await;
+        drop(second);
+        write_all(100..200).await;
+        until("all are committed", async || around.tally.documents() == 800).await;
+        around.stop.stop(StopReason::Terminated);
+    };
+    let (outcome, ()) = tokio::join!(loading, killing);
+    let outcome = outcome.unwrap();
+    assert!(outcome.error.is_none(), "{outcome:?}");
+    assert_eq!(stored(&scene.db, "safe").await.into_values().sum::<i64>(), 4 * (0..200).sum::<i64>());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -350,7 +350,7 @@ impl Client for Fake {
         }
         self.look(|state| {
             let log = state.logs.get(&partition).ok_or_else(|| ClientError::Final("no such partition".into()))?;
-            Ok(Marks { first: log.first, end: log.end })
+            Ok(Marks { first: log.first, end: log.end, written: log.end })
         })
     }
 

@@ -19,9 +19,20 @@ pub struct KafkaBroker {
     secure: Port,
     far: Proxy,
     behind: Port,
-    _controller: Port,
+    controller: Port,
     dir: tempfile::TempDir,
 }
+
+/// Another broker of the cluster; it is killed when dropped.
+#[derive(Debug)]
+pub struct SecondBroker {
+    _child: Child,
+    _port: Port,
+    _dir: tempfile::TempDir,
+}
+
+/// What names the cluster.
+const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
 
 /// Who may use the encrypted port.
 const USER: &str = "loader";
@@ -90,12 +101,38 @@ impl KafkaBroker {
         std::fs::write(dir.path().join("ca.pem"), &certificates.root).expect("written");
         let user = format!("SCRAM-SHA-512=[name={USER},password={PASSWORD}]");
         let mut format = java(&jars, "kafka.tools.StorageTool");
-        format.args(["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "--add-scram", user.as_str(), "-c"]);
+        format.args(["format", "-t", CLUSTER, "--add-scram", user.as_str(), "-c"]);
         let formatted = format.arg(dir.path().join("server.properties")).run_blocking();
         formatted.and_then(millstream_host::Ended::succeeded).expect("its directory is formatted");
-        let mut broker = Self { jars, child: None, plain, secure, far, behind, _controller: controller, dir };
+        let mut broker = Self { jars, child: None, plain, secure, far, behind, controller, dir };
         broker.start_again().await;
         Some(broker)
+    }
+
+    /// Starts another broker of the cluster.
+    ///
+    /// # Panics
+    /// If it ends at once.
+    pub async fn start_second(&self) -> SecondBroker {
+        let (port, dir) = (Port::new(), tempfile::tempdir().expect("a directory"));
+        let (number, controller, place) = (port.number, self.controller.number, dir.path().display());
+        let settings = format!(
+            "process.roles=broker\nnode.id=2\ncontroller.listener.names=CONTROLLER\n\
+             controller.quorum.voters=1@127.0.0.1:{controller}\nlisteners=PLAINTEXT://127.0.0.1:{number}\n\
+             listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\nlog.dirs={place}/data\n"
+        );
+        let file = dir.path().join("server.properties");
+        std::fs::write(&file, settings).expect("written");
+        let mut format = java(&self.jars, "kafka.tools.StorageTool");
+        let formatted = format.args(["format", "-t", CLUSTER, "-c"]).arg(&file).run_blocking();
+        formatted.and_then(millstream_host::Ended::succeeded).expect("its directory is formatted");
+        let mut child = java(&self.jars, "kafka.Kafka").arg(&file).start().expect("it starts");
+        until("the second broker answers", async || {
+            assert_eq!(child.ended(), None, "the broker ended at once");
+            TcpStream::connect(("127.0.0.1", number)).is_ok()
+        })
+        .await;
+        SecondBroker { _child: child, _port: port, _dir: dir }
     }
 
     /// Starts it again.

@@ -71,7 +71,7 @@ pub use database::{
     every_build_dealing,
 };
 pub use feature::Feature;
-pub use kafka::KafkaBroker;
+pub use kafka::{KafkaBroker, SecondBroker};
 pub use kernel_package::{kernel_package, networkmanager, seldom};
 pub use loop_disk::LoopDisk;
 pub use need::{Need, machine_has};

@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn each_partition_has_its_owner_its_loads_and_its_lag() {
-        let partition = |number, first, end| (number, format!("kafka:t/{number}"), Some(Marks { first, end }));
+        let marks = |first, end| Marks { first, end, written: end };
+        let partition = |number, first, end| (number, format!("kafka:t/{number}"), Some(marks(first, end)));
         let without_leader = (3, "kafka:t/3".to_owned(), None);
         let partitions = [partition(0, 5, 1_205), partition(1, 40, 50), partition(2, 0, 7), without_leader];
         let member = |id: &str, instance: Option<&str>, partitions: &[i32]| Member {

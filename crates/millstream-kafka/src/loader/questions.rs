@@ -74,7 +74,7 @@ impl<C: Client> Loader<'_, C> {
     }
 
     /// A partition that has no record at the offset that it reads next has these marks.
-    fn find_again(&mut self, number: i32, place: Place, Marks { first, end }: Marks) -> Result<(), Error> {
+    fn find_again(&mut self, number: i32, place: Place, Marks { first, end, .. }: Marks) -> Result<(), Error> {
         let (topic, allow_gap) = (&self.request.address.topic, self.request.allow_gap);
         // If it has moved since, what the client has said is out of date, and so are the marks.
         let Some(partition) = self.partitions.get_mut(&number).filter(|partition| partition.place() == place) else {
@@ -190,10 +190,14 @@ impl<C: Client> Loader<'_, C> {
             let why = match marks {
                 // It has moved since.
                 _ if partition.place() != place => None,
-                Ok(Marks { end, .. }) => (end > next).then(|| {
+                Ok(Marks { end, .. }) if end > next => Some(format!(
+                    "has records from offset {next} to {end}, and the brokers return none: look whether it has a leader, \
+                     and whether this user may read it"
+                )),
+                Ok(Marks { end, written, .. }) => (written > end).then(|| {
                     format!(
-                        "has records from offset {next} to {end}, and the brokers return none: look whether it has a \
-                         leader, and whether this user may read it"
+                        "waits at offset {end} for a transaction that is open; records behind it: {}",
+                        written - end
                     )
                 }),
                 Err(error) => Some(format!("does not answer, and is asked again: {error}")),
