@@ -1,6 +1,6 @@
 //! A real broker, started from its published jars.
 
-use crate::scene::{End, request, stored, surroundings};
+use crate::scene::{End, request, stored, surroundings, total};
 use krafka::admin::{
     AdminClient, CreatePartitionsOptions, CreateTopicsOptions, DeleteRecordsOptions, DeleteTopicsOptions,
     ListConsumerGroupOffsetsOptions, NewTopic, TopicPartition,
@@ -147,6 +147,25 @@ async fn transactions_of_which_a_fifth_aborts_count_each_committed_message_once(
         assert_eq!(told, Some(i64::try_from(marks.end).unwrap()), "tools see no lag");
     }
     assert_eq!(scene.loaded(&wanted).await.account.counters.read, messages, "nothing is added twice");
+    let producer = scene.kafka().await.producer().build_transactional("of-a-test").await.unwrap();
+    producer.begin().unwrap();
+    let _ = producer.send(record("paid", 1, "key-0", 1)).await.unwrap();
+    let mut waiting = scene.wanted("paid", "paid", "sum:value");
+    (waiting.until, waiting.topic_every) = (Until::Stopped, Duration::from_millis(100));
+    let (around, warnings) = surroundings(&scene.db);
+    let client = scene.client(&waiting).await;
+    let loading = Box::pin(load(&waiting, client, &around));
+    let committing = async {
+        let named = "partition 1 of paid waits at offset";
+        until("it is named", async || warnings.text().contains(named)).await;
+        assert!(warnings.text().contains("a transaction that is open; records behind it: 1"), "{}", warnings.text());
+        producer.commit().await.unwrap();
+        until("it is loaded", async || total(&scene.db.client().await, "paid").await == sum + 1).await;
+        around.stop.stop(StopReason::Terminated);
+    };
+    let (outcome, ()) = tokio::join!(loading, committing);
+    assert!(outcome.unwrap().error.is_none());
+    producer.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

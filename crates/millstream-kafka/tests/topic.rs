@@ -600,6 +600,9 @@ async fn errors_that_pass_do_not_end_a_load_and_others_do() {
     let outcome = run(&db, &wanted, &topic).await.unwrap();
     let error = outcome.error.expect("it has failed");
     assert!(error.to_string().contains("not allowed") && error.hint().is_some(), "{error}");
+    topic.fail(ClientError::Undecodable("a batch at orders-0 offset 1: its checksum is wrong".into()));
+    let error = run(&db, &wanted, &topic).await.unwrap().error.expect("it has failed");
+    assert!(error.to_string().contains("offset 1") && error.hint().unwrap().contains("--allow-gap"), "{error}");
     assert_eq!(loaded(&db, &wanted, &topic).await.account.counters.read, 2);
     assert_eq!(stored(&db, "failing").await["a"], 3);
 }
