@@ -20,6 +20,8 @@ pub(crate) struct Opener<C> {
     pub(crate) client: Arc<C>,
     pub(crate) service: Service,
     pub(crate) request: TopicRequest,
+    /// The partitions that the topic had when the load began, or those of them that are loaded.
+    pub(crate) chosen: Vec<i32>,
     /// The topic.
     pub(crate) print: Fingerprint,
     pub(crate) observer: Arc<dyn Observer>,
@@ -68,7 +70,14 @@ impl<C: Client> Opener<C> {
                 return Ok(None);
             }
             match Box::pin(self.service.stream(&source)).await {
-                Ok(stream) => break stream,
+                Ok(stream) => {
+                    // A process that came at the same time had none either when this one asked.
+                    if let Err(error) = require_one_collection(&self.request, &self.chosen, &self.service).await {
+                        let _ = Box::pin(stream.close_within(Duration::ZERO)).await;
+                        return Err(error);
+                    }
+                    break stream;
+                }
                 // Somebody was faster.
                 Err(error) if error.runs_elsewhere() => sleep(HOLDER_EVERY).await,
                 Err(error) => {
@@ -254,6 +263,26 @@ impl<C: Client> Opener<C> {
     fn warn(&self, warning: String) {
         self.observer.event(Event::Warning(warning));
     }
+}
+
+/// Refuses to load a part of a topic into one collection while the rest of the group loads into another one: both would lack
+/// documents.
+pub(crate) async fn require_one_collection(
+    request: &TopicRequest,
+    partitions: &[i32],
+    service: &Service,
+) -> Result<(), Error> {
+    let TopicRequest { address, name, load, group, .. } = request;
+    let names: Vec<String> = partitions.iter().map(|number| address.source(name.as_deref(), *number)).collect();
+    let Some(other) = Box::pin(service.elsewhere(&names)).await? else { return Ok(()) };
+    let group = group.as_ref().map_or("", |group| &group.name);
+    Err(Error::refused(
+        format!(
+            "group {group} divides topic {} among processes that load it into {other}; {} would get a part of it",
+            address.topic, load.collection
+        ),
+        "load each collection by a group of its own: --group NAME",
+    ))
 }
 
 /// How often a client is asked again after an error that may pass.

@@ -600,6 +600,32 @@ async fn the_members_of_a_group_load_into_one_collection() {
     .await;
 }
 
+/// Two processes that come at once see no partition of each other yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn processes_that_join_at_once_load_into_one_collection_too() {
+    let db = database().await;
+    let topic = Arc::new(Fake::new(2));
+    topic.document(0, "a", 1);
+    let first = Process::new(&db, Arc::clone(&topic), &wanted("one"));
+    let second = Arc::new(topic.another());
+    let late = wanted("other");
+    let joined = async || until("both are members", async || topic.is_member() && second.is_member()).await;
+    let deciding = async {
+        joined().await;
+        topic.assigned(&[0]);
+        first.commits(1).await;
+        second.assigned(&[1]);
+    };
+    let refused = async {
+        let error = run(&db, &late, &second).await.map(|outcome| outcome.error.expect("it is refused"));
+        let error = error.unwrap_or_else(|error| error);
+        assert!(error.to_string().contains("load it into one; other would get a part"), "{error}");
+        first.stop();
+    };
+    let (outcome, (), ()) = tokio::join!(first.load(), deciding, refused);
+    ended_well(&outcome);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_a_group_decides_by_itself_is_not_asked_for() {
     let db = database().await;

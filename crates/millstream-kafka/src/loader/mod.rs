@@ -13,7 +13,7 @@ use crate::fingerprint::Fingerprint;
 use crate::limits::{
     ASSIGN_WAIT, BEAT, OFFSETS_EVERY, OPENINGS_MAX, PARTITIONS_MAX, POLL_WAIT, POLLS_MAX, RETRIES_SILENT, RETRY_AFTER,
 };
-use crate::opening::{Opened, Opener, Plan, Tries};
+use crate::opening::{Opened, Opener, Plan, Tries, require_one_collection};
 use crate::partition::Partition;
 use crate::request::{Begin, TopicRequest, Until};
 use crate::sample;
@@ -109,7 +109,7 @@ impl<'a, C: Client> Loader<'a, C> {
                 // Partitions wait for each other's locks in tasks of their own, and not in the session that they share.
                 let load = LoadRequest { lock_wait: Duration::ZERO, ..request.load.clone() };
                 let service = Box::pin(Service::open_in_group(&load, around, streams, &group.name)).await?;
-                require_one_collection(request, &group.name, &chosen, &service).await?;
+                require_one_collection(request, &chosen, &service).await?;
                 service
             }
             None => Box::pin(Service::open(&request.load, around, streams)).await?,
@@ -124,6 +124,7 @@ impl<'a, C: Client> Loader<'a, C> {
             client: Arc::clone(&client),
             service,
             request: request.clone(),
+            chosen: chosen.clone(),
             print,
             observer: Arc::clone(&around.observer),
             stop: around.stop.clone(),
@@ -342,26 +343,6 @@ impl<'a, C: Client> Loader<'a, C> {
     fn warn(&self, warning: String) {
         self.around.observer.event(Event::Warning(warning));
     }
-}
-
-/// Refuses to load a part of a topic into one collection while the rest of the group loads into another one: both would lack
-/// documents.
-async fn require_one_collection(
-    request: &TopicRequest,
-    group: &str,
-    partitions: &[i32],
-    service: &Service,
-) -> Result<(), Error> {
-    let TopicRequest { address, name, load, .. } = request;
-    let names: Vec<String> = partitions.iter().map(|number| address.source(name.as_deref(), *number)).collect();
-    let Some(other) = Box::pin(service.elsewhere(&names)).await? else { return Ok(()) };
-    Err(Error::refused(
-        format!(
-            "group {group} divides topic {} among processes that load it into {other}; {} would get a part of it",
-            address.topic, load.collection
-        ),
-        "load each collection by a group of its own: --group NAME",
-    ))
 }
 
 /// Polls the client until nobody wants to know any more.
