@@ -93,6 +93,11 @@ impl Fake {
         Self::reader(Arc::new(Shared { state, changed: watch::Sender::new(()) }))
     }
 
+    /// The reader goes on where it is, as one that was killed while it read.
+    pub(crate) fn reads_on(&self) {
+        self.own(|reader| reader.reading.values_mut().for_each(|reading| reading.paused = false));
+    }
+
     /// Another reader of the same topic.
     pub(crate) fn another(&self) -> Self {
         Self::reader(Arc::clone(&self.shared))

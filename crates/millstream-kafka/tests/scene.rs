@@ -85,7 +85,10 @@ pub(crate) async fn interrupted(
         ended = &mut loading => ended.ok(),
         () = until("documents are committed", async || around.tally.documents() >= documents) => match end {
             // As if the process were killed.
-            End::Kill => None,
+            End::Kill => {
+                topic.reads_on();
+                None
+            }
             End::Stop => {
                 around.stop.stop(StopReason::Terminated);
                 loading.await.ok()

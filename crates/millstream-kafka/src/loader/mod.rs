@@ -154,9 +154,10 @@ impl<'a, C: Client> Loader<'a, C> {
             unseen: 0,
             said: Said::default(),
         };
-        let begun = match is_member {
-            true => Box::pin(loader.join()).await,
-            false => Box::pin(loader.open_all(&chosen, &marks)).await,
+        let begun = match loader.read_nothing().await {
+            Ok(()) if is_member => Box::pin(loader.join()).await,
+            Ok(()) => Box::pin(loader.open_all(&chosen, &marks)).await,
+            Err(error) => Err(error),
         };
         match begun {
             Ok(()) => Ok(loader),
@@ -198,11 +199,13 @@ impl<'a, C: Client> Loader<'a, C> {
         }
     }
 
+    /// What the client has read before, for a sample or for an earlier load, is read again by whoever gets it. The numbers of
+    /// those readings are given again.
+    async fn read_nothing(&self) -> Result<(), Error> {
+        unless_stopped(self.around, Tries::Few.ask(|| self.client.assign(&[]))).await
+    }
+
     async fn join(&mut self) -> Result<(), Error> {
-        if sample::is_needed(&self.request.load) {
-            // What was sampled is read again by whoever gets it.
-            unless_stopped(self.around, Tries::Few.ask(|| self.client.assign(&[]))).await?;
-        }
         let observer = &self.around.observer;
         let say = |text: String| observer.event(Event::Warning(text));
         unless_stopped(self.around, Tries::Few.ask(|| self.client.join(say))).await
