@@ -111,6 +111,8 @@ impl<C: Client> Loader<'_, C> {
     pub(super) async fn close(mut self, ended: Result<Option<StopReason>, Error>, begun: Instant) -> Outcome {
         let (mut stopped, mut error) = match ended {
             Ok(stopped) => (stopped, None),
+            // It was told to end while it opened a partition.
+            Err(Error::Engine(EngineError::Stopped(reason))) => (Some(reason), None),
             Err(error) => (Some(StopReason::Failed), Some(error)),
         };
         // Nothing more is opened, and what is about to be open is closed with the others.
