@@ -1,9 +1,10 @@
 //! Fills topics, for the experiments of the lab on Kafka.
 //!
 //! It waits for a broker that is starting, makes each topic, and writes in turn into its partitions: the lines of a file, or
-//! documents at a rate. With `--keyed`, a message has the member `id` of its document as its key. With `--held`, the lines are one transaction: it prints `ready` when they are written, and commits them
-//! when it reads a line. With `--rate`, it prints `ready` and writes so many documents a second until it reads a line. Both then
-//! print `done N`, the number of documents, and delete the topic when their input ends.
+//! documents at a rate. With `--keyed`, the key of each message is the member `id` of its document. With `--held`, the lines are
+//! one transaction: it prints `ready` when they are written, and commits them when it reads a line. With `--rate`, it prints
+//! `ready` and writes so many documents a second until it reads a line. Both then print `done N`, the number of documents, and
+//! delete the topic when their input ends.
 
 use krafka::admin::{CreateTopicsOptions, DeleteTopicsOptions, NewTopic};
 use krafka::producer::DeliveryHandle;

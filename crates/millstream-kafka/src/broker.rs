@@ -325,11 +325,10 @@ fn offset(place: i64) -> Result<u64, ClientError> {
 fn poll_error(error: KrafkaError) -> ClientError {
     match error {
         KrafkaError::Protocol { .. } => {
-            // What lies between place and cause is advice for who writes programs.
             let said = error.to_string();
-            let place = said.split("; ").next().unwrap_or_default();
-            let cause = said.rsplit_once("Underlying error: ").map(|(_, cause)| format!(": {cause}"));
-            ClientError::Undecodable(format!("{place}{}", cause.unwrap_or_default()))
+            // Between them is advice for programmers.
+            let parts = said.split_once("; ").zip(said.rsplit_once("Underlying error: "));
+            ClientError::Undecodable(parts.map_or(said.clone(), |((place, _), (_, cause))| format!("{place}: {cause}")))
         }
         error => client_error(error),
     }

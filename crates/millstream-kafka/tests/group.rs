@@ -609,9 +609,8 @@ async fn processes_that_join_at_once_load_into_one_collection_too() {
     let first = Process::new(&db, Arc::clone(&topic), &wanted("one"));
     let second = Arc::new(topic.another());
     let late = wanted("other");
-    let joined = async || until("both are members", async || topic.is_member() && second.is_member()).await;
     let deciding = async {
-        joined().await;
+        until("both are members", async || topic.is_member() && second.is_member()).await;
         topic.assigned(&[0]);
         first.commits(1).await;
         second.assigned(&[1]);

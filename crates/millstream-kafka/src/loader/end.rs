@@ -111,7 +111,7 @@ impl<C: Client> Loader<'_, C> {
     pub(super) async fn close(mut self, ended: Result<Option<StopReason>, Error>, begun: Instant) -> Outcome {
         let (mut stopped, mut error) = match ended {
             Ok(stopped) => (stopped, None),
-            // It was told to end while it opened a partition.
+            // Somebody stopped the load while a partition was opened.
             Err(Error::Engine(EngineError::Stopped(reason))) => (Some(reason), None),
             Err(error) => (Some(StopReason::Failed), Some(error)),
         };
