@@ -399,6 +399,13 @@ impl Thing<'_> {
     }
 }
 
+impl Drop for Tree {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that was just forked has the root, too, until it becomes another program.
+        let _ = fs::flock(&self.root, FlockOperation::Unlock);
+    }
+}
+
 /// The path of what is open.
 fn opened(file: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
@@ -420,6 +427,17 @@ fn is_copied(name: &[u8]) -> bool {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn the_lock_of_a_tree_ends_with_it_although_a_forked_child_still_has_its_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let [first, next] = [(); 2].map(|()| Tree::open_plain(&dir.path().canonicalize().unwrap()).unwrap());
+        let forked = first.root.try_clone().unwrap();
+        assert!(first.try_lock().unwrap() && !next.try_lock().unwrap());
+        drop(first);
+        assert!(next.try_lock().unwrap());
+        drop(forked);
+    }
 
     #[test]
     fn a_destination_that_is_open_is_reached_through_no_link_and_not_taken_for_another_one() {
