@@ -166,7 +166,7 @@ impl KafkaBroker {
         &self.far
     }
 
-    /// Host and port behind that proxy. A client that connects there is told to go on at the proxy.
+    /// Host and port of the listener behind that proxy. It gives the proxy's address to its clients.
     pub fn behind_far(&self) -> String {
         format!("127.0.0.1:{}", self.behind.number)
     }
